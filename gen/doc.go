@@ -21,7 +21,8 @@
 //   - A set is a slice, a composite value a struct. A single value is a pointer if the function's comment says "or null when".
 //   - Names that start with an underscore are internal to the database and have no Go function.
 //
-// All calls work in every query execution mode of pgx, and need no types registered on the connection.
+// All calls work in every query execution mode of pgx, and need no types registered on the connection. In the modes exec and
+// simple_protocol pgx itself reads times and intervals only in the server's default styles, DateStyle ISO and IntervalStyle postgres.
 package gen
 
 //go:generate go run ./generate

@@ -142,8 +142,7 @@ type Failure struct {
 const failureColumns = "r.result::text, coalesce(r.status::text, ''), r.run_after"
 
 func scanFailure(row pgx.CollectableRow) (r Failure, err error) {
-	err = row.Scan(
-		&r.Result, &r.Status, &r.RunAfter)
+	err = row.Scan(&r.Result, &r.Status, &r.RunAfter)
 	return r, err
 }
 
@@ -160,8 +159,7 @@ type LeaseRenewal struct {
 const leaseRenewalColumns = "r.renewed, r.expires_at, r.cancelled"
 
 func scanLeaseRenewal(row pgx.CollectableRow) (r LeaseRenewal, err error) {
-	err = row.Scan(
-		&r.Renewed, &r.ExpiresAt, &r.Cancelled)
+	err = row.Scan(&r.Renewed, &r.ExpiresAt, &r.Cancelled)
 	return r, err
 }
 
@@ -177,8 +175,7 @@ type Pruned struct {
 const prunedColumns = "r.tasks, r.windows, r.locks"
 
 func scanPruned(row pgx.CollectableRow) (r Pruned, err error) {
-	err = row.Scan(
-		&r.Tasks, &r.Windows, &r.Locks)
+	err = row.Scan(&r.Tasks, &r.Windows, &r.Locks)
 	return r, err
 }
 
@@ -221,8 +218,7 @@ type Reaped struct {
 const reapedColumns = "r.requeued, r.lost, r.discarded"
 
 func scanReaped(row pgx.CollectableRow) (r Reaped, err error) {
-	err = row.Scan(
-		&r.Requeued, &r.Lost, &r.Discarded)
+	err = row.Scan(&r.Requeued, &r.Lost, &r.Discarded)
 	return r, err
 }
 
@@ -281,8 +277,7 @@ type Retried struct {
 const retriedColumns = "r.task_id, r.holds_key, r.key_holder_id"
 
 func scanRetried(row pgx.CollectableRow) (r Retried, err error) {
-	err = row.Scan(
-		&r.TaskID, &r.HoldsKey, &r.KeyHolderID)
+	err = row.Scan(&r.TaskID, &r.HoldsKey, &r.KeyHolderID)
 	return r, err
 }
 

@@ -50,7 +50,11 @@ begin
 		from (values (1)) one (row)
 		left join pgqueue.task_type y on y.namespace = p_namespace and y.name = p_task_name
 		left join pgqueue.unique_lock l on l.namespace = p_namespace and l.key = v_lock
-		left join pgqueue.task t on t.namespace = p_namespace and t.id = l.task_id;
+		-- limit 1 keeps the planner, which may know nothing of the tables yet, from a join that reads them whole.
+		left join lateral (
+			select h.queue, h.status, h.priority, h.run_after, h.attempt, h.created_at
+			from pgqueue.task h where h.namespace = p_namespace and h.id = l.task_id limit 1
+		) t on true;
 
 		if not v_checked then
 			-- One cheap look at everything; what does not pass it is looked at in detail.

@@ -42,7 +42,7 @@ begin
 		select l.task_id as holder_id, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at, t.max_attempts, t.policy
 		into v_holder
 		from pgqueue.unique_lock l
-		left join pgqueue.task t on t.namespace = p_namespace and t.id = l.task_id
+		left join lateral (select h.* from pgqueue.task h where h.namespace = p_namespace and h.id = l.task_id limit 1) t on true
 		where l.namespace = p_namespace and l.key = v_lock;
 		v_held := coalesce(v_holder.status in ('READY', 'RUNNING'), false);
 		if p_snapshot and v_held and pgqueue._probe_task(p_namespace, v_holder.holder_id) then
@@ -63,7 +63,7 @@ begin
 			select v_seen.task_id as holder_id, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at
 			into v_holder
 			from (values (1)) one (row)
-			left join pgqueue.task t on t.namespace = p_namespace and t.id = v_seen.task_id;
+			left join lateral (select h.* from pgqueue.task h where h.namespace = p_namespace and h.id = v_seen.task_id limit 1) t on true;
 			v_match := 'WINDOW';
 			exit;
 		elsif v_held then

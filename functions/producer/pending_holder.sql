@@ -15,7 +15,7 @@ declare
 begin
 	select t.id into v_holder
 	from pgqueue.unique_lock l
-	join pgqueue.task t on t.namespace = v_namespace and t.id = l.task_id
+	cross join lateral (select h.* from pgqueue.task h where h.namespace = v_namespace and h.id = l.task_id limit 1) t
 	where l.namespace = v_namespace
 		and l.key = pgqueue._lock_key(pending_holder.task_name, pending_holder.active_key)
 		and t.status in ('READY', 'RUNNING');

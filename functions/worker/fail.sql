@@ -13,6 +13,8 @@ parallel unsafe
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 declare
 	v_namespace text := coalesce(fail.namespace, 'default');

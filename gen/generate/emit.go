@@ -107,7 +107,11 @@ func (e emitter) structType(s structType) {
 	e.linef("}\n")
 	e.linef("const %s = \"%s\"\n", columnsOf(s.name), strings.Join(fill(columns), " \" +\n\""))
 	e.linef("func scan%s(row pgx.CollectableRow) (r %s, err error) {", s.name, s.name)
-	e.linef("err = row.Scan(\n%s)", strings.Join(fill(targets), "\n"))
+	scanned := strings.Join(fill(targets), "\n")
+	if strings.Contains(scanned, "\n") {
+		scanned = "\n" + scanned
+	}
+	e.linef("err = row.Scan(%s)", scanned)
 	e.linef("return r, err\n}")
 }
 
