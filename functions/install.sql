@@ -20,6 +20,7 @@
 
 
 
+
 -- internal
 {{ template "internal/_now.sql" . }}
 {{ template "internal/_new_id.sql" . }}
@@ -64,6 +65,7 @@
 {{ template "producer/enqueue_unique.sql" . }}
 {{ template "producer/fingerprint.sql" . }}
 {{ template "producer/pending_holder.sql" . }}
+{{ template "producer/try_enqueue.sql" . }}
 {{ template "producer/try_enqueue_unique.sql" . }}
 {{ template "producer/unique_key.sql" . }}
 

@@ -1,0 +1,57 @@
+create or replace function pgqueue.try_enqueue(
+	task_name text,
+	payload jsonb default null,
+	queue text default null,
+	priority integer default null,
+	run_after timestamptz default null,
+	delay interval default null,
+	active_key text default null,
+	window_key text default null,
+	window_length interval default null,
+	max_attempts integer default null,
+	backoff interval default null,
+	max_backoff interval default null,
+	timeout interval default null,
+	lease interval default null,
+	resource_keys text[] default null,
+	metadata jsonb default null,
+	wait boolean default null,
+	namespace text default null)
+returns pgqueue.receipt
+language plpgsql
+volatile
+parallel unsafe
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+as $$
+declare
+	v_receipt pgqueue.receipt;
+begin
+	v_receipt := pgqueue._gate(coalesce(try_enqueue.namespace, 'default'), try_enqueue.task_name, coalesce(try_enqueue.payload, 'null'),
+		try_enqueue.queue, try_enqueue.priority, try_enqueue.run_after, try_enqueue.delay,
+		try_enqueue.active_key, try_enqueue.window_key, try_enqueue.window_length,
+		try_enqueue.max_attempts, try_enqueue.backoff, try_enqueue.max_backoff, try_enqueue.timeout, try_enqueue.lease,
+		try_enqueue.resource_keys, try_enqueue.metadata, false, coalesce(try_enqueue.wait, true));
+	if v_receipt.disposition = 'CREATED' then
+		-- Only while somebody waits: a commit that notifies takes a lock that all notifying commits of the server share.
+		perform pg_notify('pgqueue:' || q.namespace, q.name)
+		from pgqueue.queue q
+		where q.namespace = coalesce(try_enqueue.namespace, 'default') and q.name = v_receipt.queue and q.waiting_until > pgqueue._now();
+	end if;
+	return v_receipt;
+end
+$$;
+comment on function pgqueue.try_enqueue(text, jsonb, text, integer, timestamptz, interval, text, text, interval, integer, interval, interval, interval, interval, text[], jsonb, boolean, text) is
+'As enqueue, but every refusal is a value: it never aborts the caller''s transaction. Look at error_code, null for an accepted task.
+
+task_name: required, 1 to 200 bytes. payload: any JSON value up to the type''s limit (1 MiB); default JSON null.
+queue: default ''default''. priority: -100 to 100, higher first; default 0. run_after: not before this instant; delay: not before this long from now; only one of them; default at once.
+active_key: 1 to 512 bytes, unique per (namespace, task name) while a task of it is READY or RUNNING.
+window_key with window_length: the same request returns the same task for this long after the first acceptance, even when that task has settled or was pruned.
+max_attempts: default 10. backoff: first retry delay, doubled each time up to max_backoff; defaults 5 seconds and 1 hour. timeout: of one attempt; default none. lease: how long a silent worker keeps this task at least; default the worker''s.
+resource_keys, metadata: stored with the task. wait => false: do not wait for another transaction that holds the key uncommitted, answer the race at once; default true, bounded by lock_timeout.
+namespace: default ''default''. A declared type (declare_task) sets its own defaults for queue, priority and policy, and its keys hold for every call.
+
+Refusals, reported in error_code, error_message, error_detail, conflicting_task_id and conflicting_holder_id, each before anything is written: PQ001 uniqueness_conflict (the window key stands for another request; DETAIL has its task_id), PQ002 uniqueness_composition_conflict (the two keys point to two tasks; DETAIL has task_id and holder_id), PQ003 uniqueness_key_mismatch, PQ004 uniqueness_required, PQ005 key_selector_failed (declared types), PQ006 invalid_key, PQ007 invalid_window, 40001 with CONSTRAINT unique_enqueue_race (another transaction was faster: run the transaction again), 22004 and 22023 bad argument, 25006 the server is a standby.';
+revoke all on function pgqueue.try_enqueue(text, jsonb, text, integer, timestamptz, interval, text, text, interval, integer, interval, interval, interval, interval, text[], jsonb, boolean, text) from public;
