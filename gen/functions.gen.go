@@ -377,6 +377,7 @@ func Claim(ctx context.Context, db DB, p ClaimParams) ([]ClaimedTask, error) {
 type CloseLeaseParams struct {
 	LeaseID uuid.UUID
 
+	Keep      []uuid.UUID
 	Namespace *string
 }
 
@@ -384,9 +385,13 @@ type CloseLeaseParams struct {
 //
 // Ends a worker session and hands its unfinished tasks back: READY at once, the broken-off attempt not counted (DISCARDED when
 // they were asked to stop). Returns how many; 0 for a lease that is gone.
+//
+// keep: ids of tasks that the worker is still at; the lease stays for them, and must be renewed and closed again. So a worker
+// that lost the answer to a claim gives back what it does not know of. Default none.
 func CloseLease(ctx context.Context, db DB, p CloseLeaseParams) (int64, error) {
 	var a args
 	a.add("lease_id", "uuid", p.LeaseID)
+	optionalSlice(&a, "keep", "uuid[]", p.Keep)
 	optional(&a, "namespace", "text", p.Namespace)
 	return one(ctx, db, "r", "pgqueue.close_lease", &a, pgx.RowTo[int64])
 }
@@ -962,6 +967,82 @@ func Snooze(ctx context.Context, db DB, p SnoozeParams) (WriteResult, error) {
 	a.add("delay", "interval", p.Delay)
 	optional(&a, "namespace", "text", p.Namespace)
 	return one(ctx, db, "r::text", "pgqueue.snooze", &a, pgx.RowTo[WriteResult])
+}
+
+// TryEnqueueParams are the arguments of pgqueue.try_enqueue. What is nil is left out and takes the function's default.
+type TryEnqueueParams struct {
+	TaskName string
+
+	Payload      json.RawMessage
+	Queue        *string
+	Priority     *int
+	RunAfter     *time.Time
+	Delay        *time.Duration
+	ActiveKey    *string
+	WindowKey    *string
+	WindowLength *time.Duration
+	MaxAttempts  *int
+	Backoff      *time.Duration
+	MaxBackoff   *time.Duration
+	Timeout      *time.Duration
+	Lease        *time.Duration
+	ResourceKeys []string
+	Metadata     json.RawMessage
+	Wait         *bool
+	Namespace    *string
+}
+
+// TryEnqueue calls pgqueue.try_enqueue.
+//
+// As enqueue, but every refusal is a value: it never aborts the caller's transaction. Look at error_code, null for an accepted
+// task.
+//
+// task_name: required, 1 to 200 bytes. payload: any JSON value up to the type's limit (1 MiB); default JSON null.
+//
+// queue: default 'default'. priority: -100 to 100, higher first; default 0. run_after: not before this instant; delay: not
+// before this long from now; only one of them; default at once.
+//
+// active_key: 1 to 512 bytes, unique per (namespace, task name) while a task of it is READY or RUNNING.
+//
+// window_key with window_length: the same request returns the same task for this long after the first acceptance, even when
+// that task has settled or was pruned.
+//
+// max_attempts: default 10. backoff: first retry delay, doubled each time up to max_backoff; defaults 5 seconds and 1 hour.
+// timeout: of one attempt; default none. lease: how long a silent worker keeps this task at least; default the worker's.
+//
+// resource_keys, metadata: stored with the task. wait => false: do not wait for another transaction that holds the key
+// uncommitted, answer the race at once; default true, bounded by lock_timeout.
+//
+// namespace: default 'default'. A declared type (declare_task) sets its own defaults for queue, priority and policy, and its
+// keys hold for every call.
+//
+// Refusals, reported in error_code, error_message, error_detail, conflicting_task_id and conflicting_holder_id, each before
+// anything is written: PQ001 uniqueness_conflict (the window key stands for another request; DETAIL has its task_id), PQ002
+// uniqueness_composition_conflict (the two keys point to two tasks; DETAIL has task_id and holder_id), PQ003
+// uniqueness_key_mismatch, PQ004 uniqueness_required, PQ005 key_selector_failed (declared types), PQ006 invalid_key, PQ007
+// invalid_window, 40001 with CONSTRAINT unique_enqueue_race (another transaction was faster: run the transaction again), 22004
+// and 22023 bad argument, 25006 the server is a standby.
+func TryEnqueue(ctx context.Context, db DB, p TryEnqueueParams) (Receipt, error) {
+	var a args
+	a.add("task_name", "text", p.TaskName)
+	optionalSlice(&a, "payload", "jsonb", p.Payload)
+	optional(&a, "queue", "text", p.Queue)
+	optional(&a, "priority", "integer", p.Priority)
+	optional(&a, "run_after", "timestamptz", p.RunAfter)
+	optional(&a, "delay", "interval", p.Delay)
+	optional(&a, "active_key", "text", p.ActiveKey)
+	optional(&a, "window_key", "text", p.WindowKey)
+	optional(&a, "window_length", "interval", p.WindowLength)
+	optional(&a, "max_attempts", "integer", p.MaxAttempts)
+	optional(&a, "backoff", "interval", p.Backoff)
+	optional(&a, "max_backoff", "interval", p.MaxBackoff)
+	optional(&a, "timeout", "interval", p.Timeout)
+	optional(&a, "lease", "interval", p.Lease)
+	optionalSlice(&a, "resource_keys", "text[]", p.ResourceKeys)
+	optionalSlice(&a, "metadata", "jsonb", p.Metadata)
+	optional(&a, "wait", "boolean", p.Wait)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, receiptColumns, "pgqueue.try_enqueue", &a, scanReceipt)
 }
 
 // TryEnqueueUniqueParams are the arguments of pgqueue.try_enqueue_unique. What is nil is left out and takes the function's

@@ -198,6 +198,8 @@ func TestUnique(t *testing.T) {
 		equal(t, "conflicting", refused.ConflictingTaskID, accepted.TaskID)
 		_, err := gen.EnqueueUnique(ctx, db, gen.EnqueueUniqueParams(window))
 		wantCode(t, err, "PQ001")
+		plain := must(gen.TryEnqueue(ctx, db, gen.TryEnqueueParams(window)))(t)
+		equal(t, "plain refusal", plain.ConflictingTaskID, accepted.TaskID)
 		invalid := must(gen.TryEnqueueUnique(ctx, db, gen.TryEnqueueUniqueParams{TaskName: "task", ActiveKey: new("")}))(t)
 		equal(t, "invalid key", *invalid.ErrorCode, "PQ006")
 

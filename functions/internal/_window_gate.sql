@@ -60,7 +60,7 @@ begin
 			exit;
 		elsif v_open then
 			-- The window answers also for a task that has settled or was pruned.
-			select v_seen.task_id as holder_id, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at
+			select v_seen.task_id as holder_id, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at, t.max_attempts, t.policy
 			into v_holder
 			from (values (1)) one (row)
 			left join lateral (select h.* from pgqueue.task h where h.namespace = p_namespace and h.id = v_seen.task_id limit 1) t on true;

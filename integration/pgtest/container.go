@@ -16,7 +16,10 @@ import (
 	"github.com/testcontainers/testcontainers-go/modules/postgres"
 )
 
-const dockerSocket = "/var/run/docker.sock"
+const (
+	dockerSocket = "/var/run/docker.sock"
+	dataMount    = "/pgqueue-test"
+)
 
 // pingDocker is quick on purpose: testcontainers itself takes long to find out that there is no docker.
 func pingDocker(ctx context.Context, host string) error {
@@ -89,6 +92,9 @@ func startContainer(ctx context.Context, image string, settings map[string]strin
 		postgres.WithUsername("postgres"),
 		postgres.WithPassword("postgres"),
 		testcontainers.WithCmd(command...),
+		// In memory, for speed; below a path that no version of the image has a volume at.
+		testcontainers.WithTmpfs(map[string]string{dataMount: "rw"}),
+		testcontainers.WithEnv(map[string]string{"PGDATA": dataMount + "/data"}),
 		postgres.BasicWaitStrategies(),
 	)
 	if err != nil {

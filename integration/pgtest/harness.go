@@ -24,6 +24,7 @@ type harness struct {
 	options    Options
 	started    bool
 	startErr   error
+	stopped    bool
 
 	server   *server
 	admin    *pgxpool.Pool
@@ -45,6 +46,9 @@ func (h *harness) start() error {
 	defer h.mu.Unlock()
 	if !h.configured {
 		return errors.New("the package needs: func TestMain(m *testing.M) { pgtest.Main(m, pgtest.Options{...}) }")
+	}
+	if h.stopped {
+		return errors.New("the server was stopped")
 	}
 	if !h.started {
 		h.started = true
@@ -133,6 +137,10 @@ func (h *harness) drop(ctx context.Context, name string) error {
 func (h *harness) stop() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.server == nil || h.stopped {
+		return nil
+	}
+	h.stopped = true
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	var failed error
@@ -141,14 +149,21 @@ func (h *harness) stop() error {
 			failed = h.drop(ctx, h.template())
 		}
 		h.admin.Close()
-		h.admin = nil
 	}
-	if h.server != nil {
-		failed = errors.Join(failed, h.server.stop(ctx))
-		h.server = nil
+	return errors.Join(failed, h.server.stop(ctx))
+}
+
+// abandon is stop while tests still run: it waits for none of them, and what they do fails from then on.
+func (h *harness) abandon() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.server == nil || h.stopped {
+		return nil
 	}
-	h.started, h.startErr = true, errors.New("the server was stopped")
-	return failed
+	h.stopped = true
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	return h.server.stop(ctx)
 }
 
 func quoteIdentifier(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -69,8 +69,9 @@ func run(tests func() int, options Options) int {
 		select {
 		case <-over:
 		case received := <-interrupted:
+			signal.Stop(interrupted) // a second one ends the process at once
 			fmt.Fprintf(os.Stderr, "pgtest: %s: stopping the server\n", received)
-			report(current.stop())
+			report(current.abandon())
 			os.Exit(1)
 		}
 	}()

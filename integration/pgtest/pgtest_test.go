@@ -23,8 +23,12 @@ func TestMain(m *testing.M) {
 			return err
 		},
 		After: func() error {
-			if current.server != nil || current.admin != nil {
-				return errors.New("the server is still there")
+			if current.server == nil || current.server.kind == kindURL {
+				return nil
+			}
+			conn, err := pgx.Connect(context.Background(), current.server.url(""))
+			if err == nil {
+				return errors.Join(errors.New("the server still answers"), conn.Close(context.Background()))
 			}
 			return nil
 		},
@@ -236,6 +240,7 @@ func TestLookAtNobody(t *testing.T) {
 }
 
 func BenchmarkNew(b *testing.B) {
+	use(b) // starts the server
 	for b.Loop() {
 		New(b).Conn(b)
 	}

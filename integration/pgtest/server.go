@@ -108,7 +108,7 @@ func givenServer(given string) (*server, error) {
 }
 
 func startPrograms(ctx context.Context, settings map[string]string) (*server, error) {
-	started, err := devserver.StartTemporary(ctx, devserver.Options{Settings: settings})
+	started, err := devserver.StartTemporary(ctx, devserver.Options{Dir: memoryDir(), Settings: settings})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,74 @@
+package pgqueue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/pgqueue/pgqueue/gen"
+)
+
+// start runs a claimed task on a slot that the caller has taken. Handlers do not end with ctx: the worker drains.
+func (w *Worker) start(ctx context.Context, s *session, task gen.ClaimedTask) {
+	e := execution{task.ID, task.LeaseNumber}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	w.mu.Lock()
+	w.running[e] = cancel
+	s.open[e] = struct{}{}
+	w.mu.Unlock()
+	go func() {
+		defer w.freeSlots(1)
+		defer func() {
+			w.mu.Lock()
+			delete(w.running, e)
+			w.mu.Unlock()
+			cancel(nil)
+		}()
+		w.execute(ctx, s, task)
+	}()
+}
+
+func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) {
+	h := w.handlers[task.Name]
+	if h == nil {
+		h = w.other
+	}
+	if h == nil {
+		h = func(context.Context, gen.ClaimedTask, *json.RawMessage) error {
+			return fmt.Errorf("this worker has no handler for task %q", task.Name)
+		}
+	}
+	if task.Timeout != nil {
+		timed, cancel := context.WithTimeoutCause(ctx, *task.Timeout, ErrTimeout)
+		defer cancel()
+		ctx = timed
+	}
+	var result json.RawMessage
+	err, trace := protect(ctx, h, task, &result)
+	cause := context.Cause(ctx)
+	o := outcome{session: s, execution: execution{task.ID, task.LeaseNumber}, result: result}
+	switch {
+	case err == nil:
+	case errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrLeaseLost):
+		// Not the task's fault. It is handed back when the lease is closed, or belongs to somebody else already.
+		w.log.Info("task broken off", "task", task.ID, "name", task.Name, "cause", cause, "error", err)
+		w.settle(s, o.execution)
+		return
+	default:
+		o.fail(err, cause, trace)
+		w.log.Info("task failed", "task", task.ID, "name", task.Name, "attempt", task.Attempt, "error", err)
+	}
+	w.outcomes.add(o)
+}
+
+// protect calls a handler and turns a panic into an error with its stack.
+func protect(ctx context.Context, h handler, task gen.ClaimedTask, result *json.RawMessage) (err error, trace string) {
+	defer func() {
+		if p := recover(); p != nil {
+			err, trace = fmt.Errorf("panic: %v", p), string(debug.Stack())
+		}
+	}()
+	return h(ctx, task, result), ""
+}
