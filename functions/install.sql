@@ -21,6 +21,8 @@
 
 
 
+
+
 -- internal
 {{ template "internal/_now.sql" . }}
 {{ template "internal/_new_id.sql" . }}
@@ -31,6 +33,9 @@
 {{ template "internal/_backoff.sql" . }}
 {{ template "internal/_announce.sql" . }}
 {{ template "internal/_argument_error.sql" . }}
+{{ template "internal/_batch_items.sql" . }}
+{{ template "internal/_batch_sequence.sql" . }}
+{{ template "internal/_batch_set.sql" . }}
 {{ template "internal/_declared_keys.sql" . }}
 {{ template "internal/_derived_key.sql" . }}
 {{ template "internal/_fingerprint.sql" . }}
@@ -62,6 +67,7 @@
 
 -- producer
 {{ template "producer/enqueue.sql" . }}
+{{ template "producer/enqueue_many.sql" . }}
 {{ template "producer/enqueue_unique.sql" . }}
 {{ template "producer/fingerprint.sql" . }}
 {{ template "producer/pending_holder.sql" . }}
@@ -80,8 +86,12 @@
 {{ template "worker/snooze.sql" . }}
 
 -- operator
+{{ template "operator/adopt_pending.sql" . }}
 {{ template "operator/cancel.sql" . }}
 {{ template "operator/discard.sql" . }}
+{{ template "operator/forget_window.sql" . }}
+{{ template "operator/pause_queue.sql" . }}
+{{ template "operator/resume_queue.sql" . }}
 {{ template "operator/retry.sql" . }}
 
 -- maintenance
@@ -90,6 +100,8 @@
 {{ template "maintenance/prune.sql" . }}
 
 -- inspect
+{{ template "inspect/check_invariants.sql" . }}
+{{ template "inspect/explain_key.sql" . }}
 {{ template "inspect/get_task.sql" . }}
 {{ template "inspect/list_attempts.sql" . }}
 {{ template "inspect/queue_stats.sql" . }}
@@ -97,3 +109,4 @@
 
 -- setup
 {{ template "setup/declare_task.sql" . }}
+{{ template "setup/schedule_warning.sql" . }}

@@ -74,6 +74,25 @@ const (
 	WriteResultLeaseLost WriteResult = "LEASE_LOST"
 )
 
+// Adoption is a row of pgqueue.adoption.
+//
+// Answer to adopt_pending, one row for each task that had no key. adopted: it holds its key now. holder_id: of a task that
+// could not, the pending task that holds its key. error: why no key could be made.
+type Adoption struct {
+	TaskID    uuid.UUID
+	ActiveKey *string
+	Adopted   bool
+	HolderID  *uuid.UUID
+	Error     *string
+}
+
+const adoptionColumns = "r.task_id, r.active_key, r.adopted, r.holder_id, r.error"
+
+func scanAdoption(row pgx.CollectableRow) (r Adoption, err error) {
+	err = row.Scan(&r.TaskID, &r.ActiveKey, &r.Adopted, &r.HolderID, &r.Error)
+	return r, err
+}
+
 // Attempt is a row of pgqueue.attempt.
 //
 // One row per attempt that did not simply succeed.
@@ -143,6 +162,29 @@ const failureColumns = "r.result::text, coalesce(r.status::text, ''), r.run_afte
 
 func scanFailure(row pgx.CollectableRow) (r Failure, err error) {
 	err = row.Scan(&r.Result, &r.Status, &r.RunAfter)
+	return r, err
+}
+
+// KeyExplanation is a row of pgqueue.key_explanation.
+//
+// Answer to explain_key, one row for each key that was asked for. kind: ACTIVE or WINDOW. held: an enqueue now would get
+// task_id instead of a new task. since: when the task was accepted under the key. until: when the key comes free by itself,
+// null where no time is set. explanation: the same in words, with what would free the key.
+type KeyExplanation struct {
+	Kind        string
+	TaskID      *uuid.UUID
+	Status      TaskStatus
+	Held        bool
+	Since       *time.Time
+	Until       *time.Time
+	Worker      *string
+	Explanation string
+}
+
+const keyExplanationColumns = "r.kind, r.task_id, coalesce(r.status::text, ''), r.held, r.since, r.until, r.worker, r.explanation"
+
+func scanKeyExplanation(row pgx.CollectableRow) (r KeyExplanation, err error) {
+	err = row.Scan(&r.Kind, &r.TaskID, &r.Status, &r.Held, &r.Since, &r.Until, &r.Worker, &r.Explanation)
 	return r, err
 }
 
@@ -323,6 +365,45 @@ func scanTaskView(row pgx.CollectableRow) (r TaskView, err error) {
 	return r, err
 }
 
+// Violation is a row of pgqueue.violation.
+//
+// A row that must not exist, see check_invariants.
+type Violation struct {
+	Namespace string
+	Rule      string
+	TaskID    *uuid.UUID
+	Details   string
+}
+
+const violationColumns = "r.namespace, r.rule, r.task_id, r.details"
+
+func scanViolation(row pgx.CollectableRow) (r Violation, err error) {
+	err = row.Scan(&r.Namespace, &r.Rule, &r.TaskID, &r.Details)
+	return r, err
+}
+
+// AdoptPendingParams are the arguments of pgqueue.adopt_pending. What is nil is left out and takes the function's default.
+type AdoptPendingParams struct {
+	TaskName string
+
+	Namespace *string
+}
+
+// AdoptPending calls pgqueue.adopt_pending.
+//
+// Takes active keys for pending tasks of a declared type that have none, because they were enqueued before the type was
+// declared; oldest first. Returns each of them: adopted, or with the pending task that holds its key, so that every key with
+// more than one pending task is reported, or with the reason why its payload gives no key. It can be run again: adopted tasks
+// are left alone. namespace: default 'default'.
+//
+// Errors: 22023 when the type has no active_key_selector.
+func AdoptPending(ctx context.Context, db DB, p AdoptPendingParams) ([]Adoption, error) {
+	var a args
+	a.add("task_name", "text", p.TaskName)
+	optional(&a, "namespace", "text", p.Namespace)
+	return many(ctx, db, adoptionColumns, "pgqueue.adopt_pending", &a, scanAdoption)
+}
+
 // CancelParams are the arguments of pgqueue.cancel. What is nil is left out and takes the function's default.
 type CancelParams struct {
 	TaskID uuid.UUID
@@ -340,6 +421,22 @@ func Cancel(ctx context.Context, db DB, p CancelParams) (TaskStatus, error) {
 	a.add("task_id", "uuid", p.TaskID)
 	optional(&a, "namespace", "text", p.Namespace)
 	return one(ctx, db, "r::text", "pgqueue.cancel", &a, pgx.RowTo[TaskStatus])
+}
+
+// CheckInvariantsParams are the arguments of pgqueue.check_invariants. What is nil is left out and takes the function's
+// default.
+type CheckInvariantsParams struct {
+	Namespace *string
+}
+
+// CheckInvariants calls pgqueue.check_invariants.
+//
+// Looks for rows that must not exist, such as two pending tasks of one active key. No row means that all is well. It reads
+// every task. namespace: default all.
+func CheckInvariants(ctx context.Context, db DB, p CheckInvariantsParams) ([]Violation, error) {
+	var a args
+	optional(&a, "namespace", "text", p.Namespace)
+	return many(ctx, db, violationColumns, "pgqueue.check_invariants", &a, scanViolation)
 }
 
 // ClaimParams are the arguments of pgqueue.claim. What is nil is left out and takes the function's default.
@@ -592,6 +689,41 @@ func Enqueue(ctx context.Context, db DB, p EnqueueParams) (Receipt, error) {
 	return one(ctx, db, receiptColumns, "pgqueue.enqueue", &a, scanReceipt)
 }
 
+// EnqueueManyParams are the arguments of pgqueue.enqueue_many. What is nil is left out and takes the function's default.
+type EnqueueManyParams struct {
+	Items json.RawMessage
+
+	ContinueOnConflict *bool
+	Wait               *bool
+	Namespace          *string
+}
+
+// EnqueueMany calls pgqueue.enqueue_many.
+//
+// Enqueues many tasks in one call, as if they were enqueued one after another in input order. Returns one receipt for each item
+// in that order; an item whose key an earlier one took is REUSED with that one's task.
+//
+// items: a JSON array of objects with the members task_name, payload, queue, priority, run_after, delay, active_key,
+// window_key, window_length, max_attempts, backoff, max_backoff, timeout, lease, resource_keys, metadata as in pgqueue.enqueue
+// (times and intervals as text), and unique: true to derive the active key when neither key is given.
+//
+// continue_on_conflict: default false, the first refused item fails the whole call and nothing is written; DETAIL has its
+// ordinal. true: a refused item carries its error in its receipt and the rest go on.
+//
+// wait => false: see pgqueue.enqueue. namespace: default 'default'.
+//
+// Errors: those of pgqueue.enqueue; 22023 when items is not an array of objects with known members. Two batches never deadlock
+// each other, but two transactions of several calls that take the same keys in different order may (40P01: run the transaction
+// again).
+func EnqueueMany(ctx context.Context, db DB, p EnqueueManyParams) ([]Receipt, error) {
+	var a args
+	a.add("items", "jsonb", p.Items)
+	optional(&a, "continue_on_conflict", "boolean", p.ContinueOnConflict)
+	optional(&a, "wait", "boolean", p.Wait)
+	optional(&a, "namespace", "text", p.Namespace)
+	return many(ctx, db, receiptColumns, "pgqueue.enqueue_many", &a, scanReceipt)
+}
+
 // EnqueueUniqueParams are the arguments of pgqueue.enqueue_unique. What is nil is left out and takes the function's default.
 type EnqueueUniqueParams struct {
 	TaskName string
@@ -670,6 +802,29 @@ func EnqueueUnique(ctx context.Context, db DB, p EnqueueUniqueParams) (Receipt, 
 	return one(ctx, db, receiptColumns, "pgqueue.enqueue_unique", &a, scanReceipt)
 }
 
+// ExplainKeyParams are the arguments of pgqueue.explain_key. What is nil is left out and takes the function's default.
+type ExplainKeyParams struct {
+	TaskName string
+
+	ActiveKey *string
+	WindowKey *string
+	Namespace *string
+}
+
+// ExplainKey calls pgqueue.explain_key.
+//
+// Who holds a key, since when, in what state, and what would free it: one row for active_key and one for window_key, of those
+// that are given. active_key: an explicit key, or a derived one from unique_key. Takes no row lock. namespace: default
+// 'default'.
+func ExplainKey(ctx context.Context, db DB, p ExplainKeyParams) ([]KeyExplanation, error) {
+	var a args
+	a.add("task_name", "text", p.TaskName)
+	optional(&a, "active_key", "text", p.ActiveKey)
+	optional(&a, "window_key", "text", p.WindowKey)
+	optional(&a, "namespace", "text", p.Namespace)
+	return many(ctx, db, keyExplanationColumns, "pgqueue.explain_key", &a, scanKeyExplanation)
+}
+
 // FailParams are the arguments of pgqueue.fail. What is nil is left out and takes the function's default.
 type FailParams struct {
 	TaskID      uuid.UUID
@@ -742,6 +897,26 @@ func Fingerprint(ctx context.Context, db DB, p FingerprintParams) ([]byte, error
 	return one(ctx, db, "r", "pgqueue.fingerprint", &a, pgx.RowTo[[]byte])
 }
 
+// ForgetWindowParams are the arguments of pgqueue.forget_window. What is nil is left out and takes the function's default.
+type ForgetWindowParams struct {
+	TaskName  string
+	WindowKey string
+
+	Namespace *string
+}
+
+// ForgetWindow calls pgqueue.forget_window.
+//
+// Ends a window early: the next enqueue with this window key is accepted as a new request. The task is not touched. Returns
+// whether there was a window.
+func ForgetWindow(ctx context.Context, db DB, p ForgetWindowParams) (bool, error) {
+	var a args
+	a.add("task_name", "text", p.TaskName)
+	a.add("window_key", "text", p.WindowKey)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, "r", "pgqueue.forget_window", &a, pgx.RowTo[bool])
+}
+
 // GetTaskParams are the arguments of pgqueue.get_task. What is nil is left out and takes the function's default.
 type GetTaskParams struct {
 	TaskID uuid.UUID
@@ -799,6 +974,24 @@ func OpenLease(ctx context.Context, db DB, p OpenLeaseParams) (uuid.UUID, error)
 	return one(ctx, db, "r", "pgqueue.open_lease", &a, pgx.RowTo[uuid.UUID])
 }
 
+// PauseQueueParams are the arguments of pgqueue.pause_queue. What is nil is left out and takes the function's default.
+type PauseQueueParams struct {
+	Queue string
+
+	Namespace *string
+}
+
+// PauseQueue calls pgqueue.pause_queue.
+//
+// Stops claims from a queue. Tasks that run go on, and enqueues are accepted. Pausing a paused queue changes nothing. Errors:
+// 22023 bad name.
+func PauseQueue(ctx context.Context, db DB, p PauseQueueParams) error {
+	var a args
+	a.add("queue", "text", p.Queue)
+	optional(&a, "namespace", "text", p.Namespace)
+	return exec(ctx, db, "pgqueue.pause_queue", &a)
+}
+
 // PendingHolderParams are the arguments of pgqueue.pending_holder. What is nil is left out and takes the function's default.
 type PendingHolderParams struct {
 	TaskName  string
@@ -809,14 +1002,16 @@ type PendingHolderParams struct {
 
 // PendingHolder calls pgqueue.pending_holder.
 //
-// Id of the pending (READY or RUNNING) task that holds an active key, or null when the key is free. For information: the answer
-// may be old when it arrives; to enqueue only once use enqueue_unique.
-func PendingHolder(ctx context.Context, db DB, p PendingHolderParams) (*uuid.UUID, error) {
+// The pending (READY or RUNNING) task that holds an active key, as the receipt that a duplicate would get; no row when the key
+// is free. For information: the answer may be old when it arrives; to enqueue only once use enqueue_unique. Takes no row lock.
+//
+// active_key: an explicit one, or a derived one from unique_key. namespace: default 'default'.
+func PendingHolder(ctx context.Context, db DB, p PendingHolderParams) ([]Receipt, error) {
 	var a args
 	a.add("task_name", "text", p.TaskName)
 	a.add("active_key", "text", p.ActiveKey)
 	optional(&a, "namespace", "text", p.Namespace)
-	return one(ctx, db, "r", "pgqueue.pending_holder", &a, pgx.RowTo[*uuid.UUID])
+	return many(ctx, db, receiptColumns, "pgqueue.pending_holder", &a, scanReceipt)
 }
 
 // PruneParams are the arguments of pgqueue.prune. What is nil is left out and takes the function's default.
@@ -918,6 +1113,24 @@ func RenewLease(ctx context.Context, db DB, p RenewLeaseParams) (LeaseRenewal, e
 	return one(ctx, db, leaseRenewalColumns, "pgqueue.renew_lease", &a, scanLeaseRenewal)
 }
 
+// ResumeQueueParams are the arguments of pgqueue.resume_queue. What is nil is left out and takes the function's default.
+type ResumeQueueParams struct {
+	Queue string
+
+	Namespace *string
+}
+
+// ResumeQueue calls pgqueue.resume_queue.
+//
+// Lets claims from a paused queue go on, and wakes workers that wait for it. Resuming a queue that is not paused changes
+// nothing.
+func ResumeQueue(ctx context.Context, db DB, p ResumeQueueParams) error {
+	var a args
+	a.add("queue", "text", p.Queue)
+	optional(&a, "namespace", "text", p.Namespace)
+	return exec(ctx, db, "pgqueue.resume_queue", &a)
+}
+
 // RetryParams are the arguments of pgqueue.retry. What is nil is left out and takes the function's default.
 type RetryParams struct {
 	TaskID uuid.UUID
@@ -937,6 +1150,25 @@ func Retry(ctx context.Context, db DB, p RetryParams) (Retried, error) {
 	a.add("task_id", "uuid", p.TaskID)
 	optional(&a, "namespace", "text", p.Namespace)
 	return one(ctx, db, retriedColumns, "pgqueue.retry", &a, scanRetried)
+}
+
+// ScheduleWarningParams are the arguments of pgqueue.schedule_warning. What is nil is left out and takes the function's
+// default.
+type ScheduleWarningParams struct {
+	TaskName string
+
+	Namespace *string
+}
+
+// ScheduleWarning calls pgqueue.schedule_warning.
+//
+// What to know before a task type is enqueued by a schedule (pg_cron, cron): a sentence when the type is declared unique, or
+// null when there is nothing to warn of.
+func ScheduleWarning(ctx context.Context, db DB, p ScheduleWarningParams) (*string, error) {
+	var a args
+	a.add("task_name", "text", p.TaskName)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, "r", "pgqueue.schedule_warning", &a, pgx.RowTo[*string])
 }
 
 // SchemaVersion calls pgqueue.schema_version.

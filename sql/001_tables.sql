@@ -57,6 +57,32 @@ comment on column pgqueue.receipt.error_detail is 'The refusal for programs: an 
 comment on column pgqueue.receipt.conflicting_task_id is 'Of PQ001 and PQ002: the task that the window key points to.';
 comment on column pgqueue.receipt.conflicting_holder_id is 'Of PQ002: the pending task that holds the active key.';
 
+create type pgqueue._item as (
+	ordinal integer,
+	task_name text,
+	payload jsonb,
+	queue text,
+	priority integer,
+	run_after timestamptz,
+	delay interval,
+	active_key text,
+	window_key text,
+	window_length interval,
+	max_attempts integer,
+	backoff interval,
+	max_backoff interval,
+	timeout interval,
+	lease interval,
+	resource_keys text[],
+	metadata jsonb,
+	is_unique boolean,
+	policy jsonb,
+	lock_key bytea,
+	derived boolean,
+	id uuid
+);
+comment on type pgqueue._item is 'One item of a batch on its way through enqueue_many.';
+
 create type pgqueue.claimed_task as (
 	id uuid,
 	name text,
@@ -117,6 +143,41 @@ create type pgqueue.retried as (
 comment on type pgqueue.retried is
 'Answer to retry. holds_key: the task holds its active key (null when it was enqueued without one). key_holder_id: the newer task that holds the key while this one runs beside it.
 Never null: task_id.';
+
+create type pgqueue.key_explanation as (
+	kind text,
+	task_id uuid,
+	status pgqueue.task_status,
+	held boolean,
+	since timestamptz,
+	until timestamptz,
+	worker text,
+	explanation text
+);
+comment on type pgqueue.key_explanation is
+'Answer to explain_key, one row for each key that was asked for. kind: ACTIVE or WINDOW. held: an enqueue now would get task_id instead of a new task. since: when the task was accepted under the key. until: when the key comes free by itself, null where no time is set. explanation: the same in words, with what would free the key.
+Never null: kind, held, explanation.';
+
+create type pgqueue.adoption as (
+	task_id uuid,
+	active_key text,
+	adopted boolean,
+	holder_id uuid,
+	error text
+);
+comment on type pgqueue.adoption is
+'Answer to adopt_pending, one row for each task that had no key. adopted: it holds its key now. holder_id: of a task that could not, the pending task that holds its key. error: why no key could be made.
+Never null: task_id, adopted.';
+
+create type pgqueue.violation as (
+	namespace text,
+	rule text,
+	task_id uuid,
+	details text
+);
+comment on type pgqueue.violation is
+'A row that must not exist, see check_invariants.
+Never null: namespace, rule, details.';
 
 create type pgqueue.queue_stat as (
 	queue text,

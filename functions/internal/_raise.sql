@@ -2,7 +2,7 @@
 create or replace function pgqueue._raise(p_receipt pgqueue.receipt)
 returns void
 language plpgsql
-stable
+immutable
 as $$
 declare
 	v_hint text := case p_receipt.error_code

@@ -1,6 +1,6 @@
 -- Takes back tasks of one expired lease; the caller holds its row. Compare-and-set, and rows that others hold are passed over.
 -- p_task_id narrows it to one task.
-create or replace function pgqueue._reap_lease(p_lease pgqueue.lease, p_now timestamptz, p_limit integer, p_task_id uuid default null)
+create or replace function pgqueue._reap_lease(p_lease pgqueue.lease, p_now timestamptz, p_limit bigint, p_task_id uuid default null)
 returns pgqueue.reaped
 language plpgsql
 volatile

@@ -4,7 +4,7 @@ create or replace function pgqueue._refusal(
 	p_conflicting_task_id uuid default null, p_conflicting_holder_id uuid default null)
 returns pgqueue.receipt
 language plpgsql
-stable
+immutable
 parallel safe
 as $$
 declare

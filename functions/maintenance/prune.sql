@@ -20,7 +20,7 @@ declare
 	v_namespace text;
 	v_rows bigint;
 	v_before uuid;
-	v_pruned pgqueue.pruned := (0, 0, 0);
+	v_pruned pgqueue.pruned := (0::bigint, 0::bigint, 0::bigint);
 begin
 	if v_retention < interval '0' or prune.failed_retention < interval '0' then
 		raise exception using errcode = '22023',

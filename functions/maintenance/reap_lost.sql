@@ -12,13 +12,13 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 declare
-	v_left integer := coalesce(reap_lost.max_tasks, 1000);
+	v_left bigint := coalesce(reap_lost.max_tasks, 1000)::bigint;
 	v_now timestamptz := pgqueue._now();
 	v_namespace text;
 	v_lease pgqueue.lease;
 	v_id uuid;
 	v_part pgqueue.reaped;
-	v_total pgqueue.reaped := (0, 0, 0);
+	v_total pgqueue.reaped := (0::bigint, 0::bigint, 0::bigint);
 begin
 	if v_left < 1 then
 		raise exception using errcode = '22023', message = format('max_tasks is %s, it must be positive', v_left);
@@ -36,7 +36,7 @@ begin
 			exception when others then
 				-- One bad row must not stop the sweep: take the tasks one by one, and leave out those that fail.
 				raise warning 'pgqueue.reap_lost: lease % of worker %: % (%)', v_lease.id, v_lease.worker, sqlerrm, sqlstate;
-				v_part := (0, 0, 0);
+				v_part := (0::bigint, 0::bigint, 0::bigint);
 				for v_id in
 					select t.id from pgqueue.task t
 					where t.namespace = v_namespace and t.lease_id = v_lease.id and t.status = 'RUNNING'

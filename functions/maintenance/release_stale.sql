@@ -16,7 +16,7 @@ declare
 	v_namespace text;
 	v_start bytea := sha256(uuid_send(gen_random_uuid()));
 	v_deleted bigint;
-	v_total bigint := 0;
+	v_total bigint := 0::bigint;
 begin
 	if v_max < 1 then
 		raise exception using errcode = '22023', message = format('max_keys is %s, it must be positive', v_max);

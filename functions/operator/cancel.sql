@@ -29,6 +29,7 @@ begin
 		perform pgqueue._unknown_task(v_namespace, cancel.task_id);
 	end if;
 	perform pgqueue._invalid_state('cancel', cancel.task_id, v_status, 'READY or RUNNING');
+	return null;
 end
 $$;
 comment on function pgqueue.cancel(uuid, text) is

@@ -43,7 +43,7 @@ begin
 		v_priority := 101;
 		-- One priority after the other, so that each look is one range of the index: tasks that are not due yet are never walked.
 		while v_left > 0 loop
-			select t.priority into v_priority
+			select t.priority::integer into v_priority
 			from pgqueue.task t
 			where t.namespace = v_namespace and t.queue = v_queue and t.claimable and t.priority < v_priority
 			order by t.priority desc

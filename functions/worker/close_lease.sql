@@ -19,7 +19,7 @@ begin
 	where l.namespace = v_namespace and l.id = close_lease.lease_id
 	for update;
 	if not found then
-		return 0;
+		return 0::bigint;
 	end if;
 	update pgqueue.task t
 	set status = case when t.cancel_requested_at is null then 'READY' else 'DISCARDED' end::pgqueue.task_status,

@@ -24,12 +24,12 @@ begin
 		and t.status in ('RUNNING', 'LOST')
 	returning t.lock_key into v_lock;
 	if not found then
-		return 'LEASE_LOST';
+		return 'LEASE_LOST'::pgqueue.write_result;
 	end if;
 	if v_lock is not null then
 		perform pgqueue._release(v_namespace, array[v_lock], array[complete.task_id]);
 	end if;
-	return 'OK';
+	return 'OK'::pgqueue.write_result;
 end
 $$;
 comment on function pgqueue.complete(uuid, integer, jsonb, text) is

@@ -41,7 +41,7 @@ begin
 		when coalesce(fail.discard, false) or v_task.cancel_requested_at is not null then 'DISCARDED'
 		when v_task.attempt < v_task.max_attempts then 'READY'
 		else 'FAILED'
-	end;
+	end::pgqueue.task_status;
 	if v_failure.status = 'READY' then
 		v_failure.run_after := v_now + coalesce(fail.retry_after, pgqueue._backoff(v_task.policy, v_task.attempt));
 		update pgqueue.task t
