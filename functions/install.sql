@@ -23,6 +23,8 @@
 
 
 
+
+
 -- internal
 {{ template "internal/_now.sql" . }}
 {{ template "internal/_new_id.sql" . }}
@@ -39,6 +41,7 @@
 {{ template "internal/_declared_keys.sql" . }}
 {{ template "internal/_derived_key.sql" . }}
 {{ template "internal/_fingerprint.sql" . }}
+{{ template "internal/_fresh_read.sql" . }}
 {{ template "internal/_gate.sql" . }}
 {{ template "internal/_guarded_gate.sql" . }}
 {{ template "internal/_invalid_state.sql" . }}

@@ -37,9 +37,10 @@ func TestA1_ReceiptLeadsToTheTask(t *testing.T) {
 		t.Errorf("get_task gives %s", show(got))
 	}
 	holder, err := gen.PendingHolder(t.Context(), e.pool, gen.PendingHolderParams{TaskName: "send", ActiveKey: "k", Namespace: &e.ns})
-	if err != nil || holder == nil || *holder != first {
-		t.Errorf("pending_holder gives %v, %v", holder, err)
+	if err != nil || len(holder) != 1 {
+		t.Fatalf("pending_holder gives %s, %v", show(holder), err)
 	}
+	wantReused(t, holder[0], first, gen.DuplicateMatchActive)
 }
 
 // A5: a duplicate is answered with the stored row, never with the caller's own values. A7: the second payload is discarded.

@@ -124,7 +124,8 @@ func TestA8_Defaults(t *testing.T) {
 	if err != nil || short != long {
 		t.Errorf("%s and %s, %v", short, long, err)
 	}
-	wantReused(t, e.enqueue(t, request{TaskName: "send", ActiveKey: &short}), e.create(t, request{TaskName: "send"}), gen.DuplicateMatchActive)
+	holder := e.create(t, request{TaskName: "send"})
+	wantReused(t, e.enqueue(t, request{TaskName: "send", ActiveKey: &short}), holder, gen.DuplicateMatchActive)
 }
 
 func canonicalRequest(t *testing.T, v keyVector) string {

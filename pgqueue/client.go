@@ -11,6 +11,8 @@ import (
 	"github.com/pgqueue/pgqueue/gen"
 )
 
+const serverState = "select pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.pg_is_in_recovery()" //sql:connection
+
 // schemaNeeded is the oldest schema version that has all functions which this package calls.
 const schemaNeeded = 2
 
@@ -44,8 +46,7 @@ func NewClient(ctx context.Context, pool *pgxpool.Pool, config Config) (*Client,
 	}
 	var isolation string
 	var standby bool
-	err := pool.QueryRow(ctx, //sql:connection
-		"select pg_catalog.current_setting('default_transaction_isolation'), pg_catalog.pg_is_in_recovery()").Scan(&isolation, &standby)
+	err := pool.QueryRow(ctx, serverState).Scan(&isolation, &standby)
 	if err != nil {
 		return nil, fmt.Errorf("pgqueue: look at the server: %w", err)
 	}

@@ -56,6 +56,11 @@ func (c *Client) Enqueue(ctx context.Context, r Request) (Receipt, error) {
 // usable.
 func (c *Client) EnqueueTx(ctx context.Context, tx pgx.Tx, r Request) (Receipt, error) {
 	receipt, err := c.try(ctx, tx, r)
+	if err == nil && receipt.ErrorCode != nil && *receipt.ErrorCode == codeRace {
+		if fresh := c.freshRead(ctx, r.TaskName, receipt); fresh != nil {
+			return receiptFrom(*fresh), nil
+		}
+	}
 	return finish(receipt, wrap(err))
 }
 

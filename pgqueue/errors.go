@@ -61,8 +61,10 @@ type Error struct {
 	Code string
 	// Message, Detail and Hint are the server's.
 	Message, Detail, Hint string
-	// TaskID and HolderID are the tasks in the way, of ErrConflict and ErrCompositionConflict.
-	TaskID, HolderID *TaskID
+	// TaskID is the task that the window key points to, of ErrConflict and ErrCompositionConflict.
+	TaskID *TaskID
+	// HolderID is the pending task that holds the active key, of ErrCompositionConflict, and of ErrRace where it is known.
+	HolderID *TaskID
 	// Cause of ErrRace: key_taken, holder_changed, window_changed, lock_timeout or busy.
 	Cause string
 
@@ -84,6 +86,8 @@ type errorDetail struct {
 	TaskID   *uuid.UUID `json:"task_id"`
 	HolderID *uuid.UUID `json:"holder_id"`
 	Cause    string     `json:"cause"`
+	// FreshReadKey is the active key with which a fresh look may find the holder still pending.
+	FreshReadKey *string `json:"fresh_read_key"`
 }
 
 // detailOf reads the DETAIL of an error, which is JSON in the queue's own errors and prose in the server's.
@@ -129,6 +133,6 @@ func refusal(r gen.Receipt) error {
 	d := detailOf(string(r.ErrorDetail))
 	return &Error{
 		Code: *r.ErrorCode, Message: value(r.ErrorMessage), Detail: string(r.ErrorDetail),
-		TaskID: r.ConflictingTaskID, HolderID: r.ConflictingHolderID, Cause: d.Cause, err: kind,
+		TaskID: r.ConflictingTaskID, HolderID: d.HolderID, Cause: d.Cause, err: kind,
 	}
 }

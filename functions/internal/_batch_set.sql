@@ -7,10 +7,10 @@ volatile
 as $$
 declare
 	v_open bytea[];
-	v_won bytea[] := '{}';
+	v_won bytea[] := array[]::bytea[];
 	v_taken bytea[];
-	v_held pgqueue.receipt[] := '{}';
-	v_held_keys bytea[] := '{}';
+	v_held pgqueue.receipt[] := array[]::pgqueue.receipt[];
+	v_held_keys bytea[] := array[]::bytea[];
 	v_stale record;
 	v record;
 begin

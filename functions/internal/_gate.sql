@@ -60,7 +60,9 @@ begin
 			-- One cheap look at everything; what does not pass it is looked at in detail.
 			if (octet_length(p_namespace) between 1 and 48 and octet_length(p_task_name) between 1 and 200
 					and octet_length(v.to_queue) between 1 and 200 and v.to_priority between -100 and 100
-					and v.to_max_attempts between 1 and 10000 and pg_column_size(p_payload) < 1024
+					and v.to_max_attempts between 1 and 10000
+					-- A number with a large exponent is stored in a few bytes and written in many.
+					and pg_column_size(p_payload) < 1024 and octet_length(p_payload::text) <= 1048576
 					and p_namespace || p_task_name || v.to_queue !~ E'[\u0001-\u001f\u007f-\u009f]'
 					and num_nonnulls(v.max_payload_bytes, v.type_policy, p_run_after, p_delay, p_backoff, p_max_backoff, p_timeout, p_lease, p_resource_keys) = 0
 				) is not true then
@@ -95,7 +97,7 @@ begin
 
 		if v.status in ('READY', 'RUNNING') then
 			if p_snapshot and pgqueue._probe_task(p_namespace, v.holder_id) then
-				return pgqueue._race('holder_changed', p_task_name, v_active_key, null, v.holder_id);
+				return pgqueue._race('holder_changed', p_task_name, v_active_key, null, v.holder_id, v_active_key);
 			end if;
 			return row(1, v.holder_id, 'REUSED', 'ACTIVE', false, v.queue, v.status, v.priority, v.run_after, v.attempt, v.created_at,
 				null, null, null, null, null)::pgqueue.receipt;

@@ -14,6 +14,7 @@ declare
 	v_snapshot boolean := current_setting('transaction_isolation') in ('repeatable read', 'serializable');
 	v_lock_timeout text := current_setting('lock_timeout');
 	v_receipt pgqueue.receipt;
+	v_fresh pgqueue.receipt;
 	v_context text;
 begin
 	if pg_is_in_recovery() then
@@ -29,6 +30,12 @@ begin
 		p_resource_keys, p_metadata, p_unique, p_wait, true, v_snapshot);
 	if not p_wait then
 		perform set_config('lock_timeout', v_lock_timeout, true);
+	end if;
+	if v_receipt.error_detail ->> 'fresh_read_key' is not null then
+		v_fresh := pgqueue._fresh_read(p_namespace, p_task_name, v_receipt.error_detail ->> 'fresh_read_key');
+		if v_fresh.task_id = (v_receipt.error_detail ->> 'holder_id')::uuid then
+			return v_fresh;
+		end if;
 	end if;
 	return v_receipt;
 exception

@@ -17,7 +17,8 @@ begin
 		v_message := format('%s has %s bytes, at most 512 are allowed', p_kind, octet_length(p_key));
 	elsif p_key ~ E'[\u0001-\u001f\u007f-\u009f]' then
 		v_rule := 'control_character';
-		v_message := format('%s has a control character: %s', p_kind, to_jsonb(p_key));
+		v_message := format('%s has control character U+%s', p_kind,
+			lpad(upper(to_hex(ascii(substring(p_key from E'[\u0001-\u001f\u007f-\u009f]')))), 4, '0'));
 	else
 		return null;
 	end if;
