@@ -164,6 +164,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	stopFetching()
 	w.drain()
 	w.outcomes.close()
+	<-w.outcomes.ended
 	stop()
 	helpers.Wait()
 	return w.closeSessions(ctx)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -61,7 +62,7 @@ func choose(o Options, logs []packageLog) (input, error) {
 		case err != nil:
 			notes = append(notes, err.Error())
 			continue
-		case len(in.events) < fewest:
+		case len(in.events) < fewest && (o.Limit == 0 || len(in.events) < o.Limit):
 			notes = append(notes, fmt.Sprintf("%s has only %d package events", log.path, len(in.events)))
 			continue
 		}
@@ -100,7 +101,7 @@ func lines(r io.Reader, f func(line []byte) bool) error {
 	reader := newLineReader(r)
 	for {
 		line, err := reader.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
@@ -116,7 +117,7 @@ const maxKey = 512
 
 // fitKey returns a text that the queue takes as a key: text itself where it keeps the rules, a digest where it does not.
 func fitKey(text string) string {
-	if text == "" || len(text) > maxKey || !utf8.ValidString(text) || bytes.ContainsFunc([]byte(text), unicode.IsControl) {
+	if text == "" || len(text) > maxKey || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return digest([]byte(text))
 	}
 	return text
