@@ -16,5 +16,3 @@ func signalGroup(p *os.Process, s syscall.Signal) error {
 	}
 	return err
 }
-
-func groupAlive(p *os.Process) bool { return syscall.Kill(-p.Pid, 0) == nil }

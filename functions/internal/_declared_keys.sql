@@ -23,13 +23,13 @@ begin
 		v_selected := pgqueue._select_key(p_type.name, 'active_key', p_type.active_selector, p_payload);
 		refusal := v_selected.refusal;
 		active_key := v_selected.key;
-		if refusal is null and p_active_key <> active_key then
+		if refusal.error_code is null and p_active_key <> active_key then
 			refusal := pgqueue._key_mismatch(p_type.name, 'active_key', p_active_key, active_key);
 		end if;
 	elsif p_type.active_required and p_active_key is null then
 		refusal := pgqueue._key_required(p_type.name, 'active_key');
 	end if;
-	if refusal is not null then
+	if refusal.error_code is not null then
 		return;
 	end if;
 
@@ -37,13 +37,13 @@ begin
 		v_selected := pgqueue._select_key(p_type.name, 'window_key', p_type.window_selector, p_payload);
 		refusal := v_selected.refusal;
 		window_key := v_selected.key;
-		if refusal is null and p_window_key <> window_key then
+		if refusal.error_code is null and p_window_key <> window_key then
 			refusal := pgqueue._key_mismatch(p_type.name, 'window_key', p_window_key, window_key);
 		end if;
 	elsif p_type.window_required and p_window_key is null then
 		refusal := pgqueue._key_required(p_type.name, 'window_key');
 	end if;
-	if refusal is null and p_type.window_required then
+	if refusal.error_code is null and p_type.window_required then
 		if p_window_ms <> p_type.window_ms then
 			refusal := pgqueue._key_mismatch(p_type.name, 'window_length', p_window_ms || ' ms', p_type.window_ms || ' ms');
 		end if;

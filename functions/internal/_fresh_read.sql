@@ -12,7 +12,7 @@ declare
 	v_open boolean;
 	v_receipt pgqueue.receipt;
 begin
-	select quote_ident(n.nspname) into v_schema
+	select n.nspname into v_schema
 	from pg_extension e
 	join pg_namespace n on n.oid = e.extnamespace
 	where e.extname = 'dblink'
@@ -24,19 +24,19 @@ begin
 		return null;
 	end if;
 	begin
-		execute 'select ' || v_schema || '.dblink_connect($1, ''pgqueue_loopback'')' using v_connection;
-		execute 'select ' || v_schema || '.dblink_exec($1, $2)' using v_connection,
+		execute format('select %I.dblink_connect($1, ''pgqueue_loopback'')', v_schema) using v_connection;
+		execute format('select %I.dblink_exec($1, $2)', v_schema) using v_connection,
 			'begin isolation level read committed read only; set local lock_timeout = ''100ms''; set local statement_timeout = ''2s''';
-		execute 'select (h.receipt::pgqueue.receipt).* from ' || v_schema || '.dblink($1, $2) h (receipt text)'
+		execute format('select (h.receipt::pgqueue.receipt).* from %I.dblink($1, $2) h (receipt text)', v_schema)
 		into v_receipt
 		using v_connection, format('select h::text from pgqueue.pending_holder(task_name => %L, active_key => %L, namespace => %L) h',
 			p_task_name, p_active_key, p_namespace);
 	exception when others then
 		v_receipt := null;
 	end;
-	execute 'select $1 = any (' || v_schema || '.dblink_get_connections())' into v_open using v_connection;
+	execute format('select $1 = any (%I.dblink_get_connections())', v_schema) into v_open using v_connection;
 	if v_open then
-		execute 'select ' || v_schema || '.dblink_disconnect($1)' using v_connection;
+		execute format('select %I.dblink_disconnect($1)', v_schema) using v_connection;
 	end if;
 	return v_receipt;
 end

@@ -29,22 +29,22 @@ begin
 		window_ms := v_declared.window_ms;
 		derived := v_declared.derive or (p_unique and active_key is null and window_key is null);
 	end if;
-	if refusal is null and derived then
+	if refusal.error_code is null and derived then
 		if active_key <> pgqueue._derived_key(p_namespace, p_task_name, p_queue, p_payload) then
 			refusal := pgqueue._key_mismatch(p_task_name, 'active_key', active_key,
 				pgqueue._derived_key(p_namespace, p_task_name, p_queue, p_payload));
 		end if;
 		active_key := pgqueue._derived_key(p_namespace, p_task_name, p_queue, p_payload);
 	end if;
-	if refusal is not null then
+	if refusal.error_code is not null then
 		return;
 	elsif active_key is not null then
 		refusal := pgqueue._key_error('active_key', active_key);
 	end if;
-	if refusal is null and window_key is not null then
+	if refusal.error_code is null and window_key is not null then
 		refusal := pgqueue._key_error('window_key', window_key);
 	end if;
-	if refusal is null and (window_key is null) <> (window_ms is null) then
+	if refusal.error_code is null and (window_key is null) <> (window_ms is null) then
 		refusal := pgqueue._refusal('PQ007', case when window_key is null
 			then 'invalid_window: window_length is given without window_key'
 			else 'invalid_window: window_key is given without window_length' end);
