@@ -12,7 +12,7 @@ declare
 	v_open boolean;
 	v_receipt pgqueue.receipt;
 begin
-	select n.nspname into v_schema
+	select n.nspname::text into v_schema
 	from pg_extension e
 	join pg_namespace n on n.oid = e.extnamespace
 	where e.extname = 'dblink'
