@@ -83,9 +83,11 @@
 {{ template "worker/close_lease.sql" . }}
 {{ template "worker/complete.sql" . }}
 {{ template "worker/complete_many.sql" . }}
+{{ template "worker/fail_many.sql" . }}
 {{ template "worker/fail.sql" . }}
 {{ template "worker/open_lease.sql" . }}
 {{ template "worker/renew_lease.sql" . }}
+{{ template "worker/set_progress.sql" . }}
 {{ template "worker/snooze.sql" . }}
 
 -- operator
@@ -94,6 +96,7 @@
 {{ template "operator/discard.sql" . }}
 {{ template "operator/forget_window.sql" . }}
 {{ template "operator/pause_queue.sql" . }}
+{{ template "operator/reschedule.sql" . }}
 {{ template "operator/resume_queue.sql" . }}
 {{ template "operator/retry.sql" . }}
 
@@ -101,6 +104,8 @@
 {{ template "maintenance/release_stale.sql" . }}
 {{ template "maintenance/reap_lost.sql" . }}
 {{ template "maintenance/prune.sql" . }}
+{{ template "maintenance/maintain.sql" . }}
+{{ template "maintenance/maintain_all.sql" . }}
 
 -- inspect
 {{ template "inspect/check_invariants.sql" . }}
@@ -113,3 +118,18 @@
 -- setup
 {{ template "setup/declare_task.sql" . }}
 {{ template "setup/schedule_warning.sql" . }}
+
+-- PUBLIC has no right on anything: a new function would else be open to everybody. grant_* hand out what a role needs.
+revoke all on all functions in schema pgqueue from public;
+do $$
+declare
+	v_type regtype;
+begin
+	for v_type in
+		select t.oid from pg_catalog.pg_type t
+		where t.typnamespace = 'pgqueue'::regnamespace and t.typtype in ('c', 'd', 'e')
+	loop
+		execute pg_catalog.format('revoke all on type %s from public', v_type);
+	end loop;
+end
+$$;

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -61,6 +62,14 @@ func encode(value any) any {
 		return each(v, func(n int) int64 { return int64(n) })
 	case []uuid.UUID:
 		return each(v, uuid.UUID.String)
+	case []*time.Duration: // nil elements are SQL nulls
+		return each(v, func(d *time.Duration) *string {
+			if d == nil {
+				return nil
+			}
+			s := strconv.FormatInt(d.Microseconds(), 10) + " microseconds"
+			return &s
+		})
 	case []json.RawMessage:
 		return each(v, func(j json.RawMessage) *string {
 			if j == nil {

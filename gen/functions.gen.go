@@ -150,18 +150,19 @@ func scanClaimedTask(row pgx.CollectableRow) (r ClaimedTask, err error) {
 
 // Failure is a row of pgqueue.failure.
 //
-// Answer to fail: READY with the time of the next attempt, FAILED when attempts are spent, DISCARDED, or LEASE_LOST and nothing
-// else.
+// Answer to fail and fail_many: READY with the time of the next attempt, FAILED when attempts are spent, DISCARDED, or
+// LEASE_LOST and nothing else.
 type Failure struct {
+	TaskID   uuid.UUID
 	Result   WriteResult
 	Status   TaskStatus
 	RunAfter *time.Time
 }
 
-const failureColumns = "r.result::text, coalesce(r.status::text, ''), r.run_after"
+const failureColumns = "r.task_id, r.result::text, coalesce(r.status::text, ''), r.run_after"
 
 func scanFailure(row pgx.CollectableRow) (r Failure, err error) {
-	err = row.Scan(&r.Result, &r.Status, &r.RunAfter)
+	err = row.Scan(&r.TaskID, &r.Result, &r.Status, &r.RunAfter)
 	return r, err
 }
 
@@ -205,19 +206,41 @@ func scanLeaseRenewal(row pgx.CollectableRow) (r LeaseRenewal, err error) {
 	return r, err
 }
 
+// Maintained is a row of pgqueue.maintained.
+//
+// Answer to maintain: tasks of lost workers that went back to READY, became LOST, or were DISCARDED; then tasks, windows and
+// locks that were deleted.
+type Maintained struct {
+	Requeued  int64
+	Lost      int64
+	Discarded int64
+	Tasks     int64
+	Windows   int64
+	Locks     int64
+}
+
+const maintainedColumns = "r.requeued, r.lost, r.discarded, r.tasks, r.windows, r.locks"
+
+func scanMaintained(row pgx.CollectableRow) (r Maintained, err error) {
+	err = row.Scan(&r.Requeued, &r.Lost, &r.Discarded, &r.Tasks, &r.Windows, &r.Locks)
+	return r, err
+}
+
 // Pruned is a row of pgqueue.pruned.
 //
-// Answer to prune: how many settled tasks, expired windows and stale locks were deleted.
+// Answer to prune: how many settled tasks, expired windows and stale locks were deleted. last_id: the last task that was
+// deleted, or null; the next batch may begin after it.
 type Pruned struct {
 	Tasks   int64
 	Windows int64
 	Locks   int64
+	LastID  *uuid.UUID
 }
 
-const prunedColumns = "r.tasks, r.windows, r.locks"
+const prunedColumns = "r.tasks, r.windows, r.locks, r.last_id"
 
 func scanPruned(row pgx.CollectableRow) (r Pruned, err error) {
-	err = row.Scan(&r.Tasks, &r.Windows, &r.Locks)
+	err = row.Scan(&r.Tasks, &r.Windows, &r.Locks, &r.LastID)
 	return r, err
 }
 
@@ -859,6 +882,35 @@ func Fail(ctx context.Context, db DB, p FailParams) (Failure, error) {
 	return one(ctx, db, failureColumns, "pgqueue.fail", &a, scanFailure)
 }
 
+// FailManyParams are the arguments of pgqueue.fail_many. What is nil is left out and takes the function's default.
+type FailManyParams struct {
+	TaskIDs      []uuid.UUID
+	LeaseNumbers []int
+	Errors       []string
+
+	ErrorTraces []string
+	RetryAfter  []*time.Duration
+	Discard     []bool
+	Namespace   *string
+}
+
+// FailMany calls pgqueue.fail_many.
+//
+// As fail, for many tasks in one statement; the arrays are of one length, and optional ones may have null elements, and an
+// empty error_trace is none. A task may stand in it once. Returns a row for each task in input order. Errors: 22023 when the
+// arrays differ in length or a retry_after is negative.
+func FailMany(ctx context.Context, db DB, p FailManyParams) ([]Failure, error) {
+	var a args
+	a.add("task_ids", "uuid[]", p.TaskIDs)
+	a.add("lease_numbers", "integer[]", p.LeaseNumbers)
+	a.add("errors", "text[]", p.Errors)
+	optionalSlice(&a, "error_traces", "text[]", p.ErrorTraces)
+	optionalSlice(&a, "retry_after", "interval[]", p.RetryAfter)
+	optionalSlice(&a, "discard", "boolean[]", p.Discard)
+	optional(&a, "namespace", "text", p.Namespace)
+	return many(ctx, db, failureColumns, "pgqueue.fail_many", &a, scanFailure)
+}
+
 // FingerprintParams are the arguments of pgqueue.fingerprint. What is nil is left out and takes the function's default.
 type FingerprintParams struct {
 	TaskName string
@@ -951,6 +1003,28 @@ func ListAttempts(ctx context.Context, db DB, p ListAttemptsParams) ([]Attempt, 
 	return many(ctx, db, attemptColumns, "pgqueue.list_attempts", &a, scanAttempt)
 }
 
+// MaintainParams are the arguments of pgqueue.maintain. What is nil is left out and takes the function's default.
+type MaintainParams struct {
+	Retention       *time.Duration
+	FailedRetention *time.Duration
+	MaxTasks        *int
+	Namespace       *string
+}
+
+// Maintain calls pgqueue.maintain.
+//
+// One bounded round of all maintenance: reap_lost, then prune with release_stale. Safe from every worker and from pg_cron at
+// once. retention: as in prune; failed_retention: for FAILED and LOST tasks, default null, which keeps them. max_tasks: for
+// each step, defaults of the steps. namespace: default all. Errors: 22023 bad argument.
+func Maintain(ctx context.Context, db DB, p MaintainParams) (Maintained, error) {
+	var a args
+	optional(&a, "retention", "interval", p.Retention)
+	optional(&a, "failed_retention", "interval", p.FailedRetention)
+	optional(&a, "max_tasks", "integer", p.MaxTasks)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, maintainedColumns, "pgqueue.maintain", &a, scanMaintained)
+}
+
 // OpenLeaseParams are the arguments of pgqueue.open_lease. What is nil is left out and takes the function's default.
 type OpenLeaseParams struct {
 	Worker string
@@ -1016,10 +1090,13 @@ func PendingHolder(ctx context.Context, db DB, p PendingHolderParams) ([]Receipt
 
 // PruneParams are the arguments of pgqueue.prune. What is nil is left out and takes the function's default.
 type PruneParams struct {
-	Retention       *time.Duration
-	FailedRetention *time.Duration
-	MaxTasks        *int
-	Namespace       *string
+	Retention          *time.Duration
+	DiscardedRetention *time.Duration
+	FailedRetention    *time.Duration
+	LostRetention      *time.Duration
+	MaxTasks           *int
+	After              *uuid.UUID
+	Namespace          *string
 }
 
 // Prune calls pgqueue.prune.
@@ -1027,14 +1104,20 @@ type PruneParams struct {
 // Deletes settled tasks with their attempts, expired windows and stale locks, in one bounded batch; call it until it returns
 // fewer tasks than max_tasks. Pending tasks are never deleted, and open windows outlive their tasks.
 //
-// retention: age since the end for SUCCESSFUL and DISCARDED tasks; default 7 days. failed_retention: the same for FAILED and
-// LOST ones; default null, which keeps them. max_tasks: default 10000. namespace: default all. Waits for no lock: rows that
-// others hold are passed over. Errors: 22023 bad argument.
+// retention: age since the end for SUCCESSFUL tasks; default 7 days. discarded_retention: for DISCARDED ones; default
+// retention. failed_retention, lost_retention: for FAILED and LOST ones; default null, which keeps them.
+//
+// max_tasks: default 10000. after: begin after this task, the last_id of the batch before, which spares the walk over kept
+// rows; default from the oldest on. namespace: default all; give one with after. Waits for no lock: rows that others hold are
+// passed over, so two at once do no harm. Errors: 22023 bad argument.
 func Prune(ctx context.Context, db DB, p PruneParams) (Pruned, error) {
 	var a args
 	optional(&a, "retention", "interval", p.Retention)
+	optional(&a, "discarded_retention", "interval", p.DiscardedRetention)
 	optional(&a, "failed_retention", "interval", p.FailedRetention)
+	optional(&a, "lost_retention", "interval", p.LostRetention)
 	optional(&a, "max_tasks", "integer", p.MaxTasks)
+	optional(&a, "after", "uuid", p.After)
 	optional(&a, "namespace", "text", p.Namespace)
 	return one(ctx, db, prunedColumns, "pgqueue.prune", &a, scanPruned)
 }
@@ -1113,6 +1196,32 @@ func RenewLease(ctx context.Context, db DB, p RenewLeaseParams) (LeaseRenewal, e
 	return one(ctx, db, leaseRenewalColumns, "pgqueue.renew_lease", &a, scanLeaseRenewal)
 }
 
+// RescheduleParams are the arguments of pgqueue.reschedule. What is nil is left out and takes the function's default.
+type RescheduleParams struct {
+	TaskID uuid.UUID
+
+	RunAfter  *time.Time
+	Delay     *time.Duration
+	Priority  *int
+	Namespace *string
+}
+
+// Reschedule calls pgqueue.reschedule.
+//
+// Changes when a READY task is due, and its priority. run_after or delay (from now on), not both; null keeps what there is.
+// Returns when the task is due. A window key still compares with the request as it was enqueued.
+//
+// Errors: PQ008 unknown task, PQ009 the task is not READY, 22023 bad argument.
+func Reschedule(ctx context.Context, db DB, p RescheduleParams) (time.Time, error) {
+	var a args
+	a.add("task_id", "uuid", p.TaskID)
+	optional(&a, "run_after", "timestamptz", p.RunAfter)
+	optional(&a, "delay", "interval", p.Delay)
+	optional(&a, "priority", "integer", p.Priority)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, "r", "pgqueue.reschedule", &a, pgx.RowTo[time.Time])
+}
+
 // ResumeQueueParams are the arguments of pgqueue.resume_queue. What is nil is left out and takes the function's default.
 type ResumeQueueParams struct {
 	Queue string
@@ -1177,6 +1286,28 @@ func ScheduleWarning(ctx context.Context, db DB, p ScheduleWarningParams) (*stri
 func SchemaVersion(ctx context.Context, db DB) (int, error) {
 	var a args
 	return one(ctx, db, "r", "pgqueue.schema_version", &a, pgx.RowTo[int])
+}
+
+// SetProgressParams are the arguments of pgqueue.set_progress. What is nil is left out and takes the function's default.
+type SetProgressParams struct {
+	TaskID      uuid.UUID
+	LeaseNumber int
+	Progress    json.RawMessage
+
+	Namespace *string
+}
+
+// SetProgress calls pgqueue.set_progress.
+//
+// Stores how far a running task is: any JSON value, shown to people and kept when the task ends. It rewrites the task's row, so
+// write it seldom. Returns OK, or LEASE_LOST when the task has moved on: nothing was changed.
+func SetProgress(ctx context.Context, db DB, p SetProgressParams) (WriteResult, error) {
+	var a args
+	a.add("task_id", "uuid", p.TaskID)
+	a.add("lease_number", "integer", p.LeaseNumber)
+	a.add("progress", "jsonb", p.Progress)
+	optional(&a, "namespace", "text", p.Namespace)
+	return one(ctx, db, "r::text", "pgqueue.set_progress", &a, pgx.RowTo[WriteResult])
 }
 
 // SnoozeParams are the arguments of pgqueue.snooze. What is nil is left out and takes the function's default.

@@ -175,7 +175,9 @@ func TestClientRegister(t *testing.T) {
 		}
 	}
 	for _, enqueue := range []func() (pgqueue.Receipt, error){
-		func() (pgqueue.Receipt, error) { return sendInvoice.Enqueue(t.Context(), h.Client, invoice{OrderID: 1}) },
+		func() (pgqueue.Receipt, error) {
+			return sendInvoice.Enqueue(t.Context(), h.Client, invoice{OrderID: 1})
+		},
 		func() (pgqueue.Receipt, error) { return daily.Enqueue(t.Context(), h.Client, invoice{OrderID: 1}) },
 		func() (pgqueue.Receipt, error) { return whole.Enqueue(t.Context(), h.Client, invoice{OrderID: 1}) },
 	} {

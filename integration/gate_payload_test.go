@@ -24,14 +24,18 @@ func TestP1_WhatJSONBCannotHold(t *testing.T) {
 		"no JSON":               {`{"a": }`, "22P02", "invalid"},
 		"raw control character": {"\"a\nb\"", "22P02", "must be escaped"},
 		"not a number":          {`NaN`, "22P02", "invalid"},
-		"broken UTF-8":          {"\"\xff\"", "22021", "UTF8"},
-		"raw NUL":               {"\"\x00\"", "22021", "UTF8"},
+		"broken UTF-8":          {"\"\xff\"", "22021", ""},
+		"raw NUL":               {"\"\x00\"", "22021", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload, metadata := e.active("k"), e.active("k")
 			payload.Payload, metadata.Metadata = json.RawMessage(test.json), json.RawMessage(test.json)
 			for _, r := range []request{payload, metadata} {
 				_, err := gen.EnqueueUnique(t.Context(), e.pool, r)
+				if test.state == "22021" {
+					wantNoUnicode(t, err)
+					continue
+				}
 				failed := wantError(t, err, test.state)
 				if text := failed.Message + " " + failed.Detail; !strings.Contains(text, test.says) {
 					t.Errorf("the error is %s, want %q in it", text, test.says)

@@ -136,6 +136,15 @@ func wantError(t testing.TB, err error, state string) *pgconn.PgError {
 	return failed
 }
 
+// wantNoUnicode wants the refusal of a text with NUL or broken UTF-8. In the simple protocol a NUL ends the message early.
+func wantNoUnicode(t testing.TB, err error) {
+	t.Helper()
+	var failed *pgconn.PgError
+	if !errors.As(err, &failed) || failed.Code != "22021" && failed.Code != "08P01" {
+		t.Fatalf("the error is %v, want SQLSTATE 22021 or 08P01", err)
+	}
+}
+
 // wantRace checks the error of a lost race and its cause.
 func wantRace(t testing.TB, err error, cause string) *pgconn.PgError {
 	t.Helper()

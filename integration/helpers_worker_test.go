@@ -77,7 +77,9 @@ func (e *env) reap(t testing.TB, db gen.DB) gen.Reaped {
 // prune removes everything that is settled, at once.
 func (e *env) prune(t testing.TB, db gen.DB) gen.Pruned {
 	t.Helper()
-	pruned, err := gen.Prune(t.Context(), db, gen.PruneParams{Retention: ptr(time.Duration(0)), FailedRetention: ptr(time.Duration(0)), Namespace: &e.ns})
+	none := time.Duration(0)
+	pruned, err := gen.Prune(t.Context(), db, gen.PruneParams{
+		Retention: &none, DiscardedRetention: &none, FailedRetention: &none, LostRetention: &none, Namespace: &e.ns})
 	if err != nil {
 		t.Fatalf("prune: %v", err)
 	}

@@ -28,7 +28,8 @@ func TestWorkerDrains(t *testing.T) {
 	go func() { ended <- w.Run(ctx) }()
 	receive(t, running, "the start of the task")
 	cancel()
-	later := h.enqueue(t, 2)
+	// Not due at once: a claim that is on its way is not broken off.
+	later := h.enqueue(t, 2, pgqueue.WithDelay(200*time.Millisecond))
 	select {
 	case err := <-ended:
 		t.Fatalf("Run ended with a task running: %v", err)
@@ -95,8 +96,11 @@ func TestWorkerLosesLease(t *testing.T) {
 	id := h.enqueue(t, 1)
 	start(t, w)
 	receive(t, started, "the first attempt")
-	h.exec(t, "update pgqueue.lease set expires_at = 'epoch', renewed_at = 'epoch'")
-	h.exec(t, "select pgqueue.reap_lost()")
+	// In one transaction: what the worker writes between the two would count.
+	h.exec(t, `do $$ begin
+		update pgqueue.lease set expires_at = 'epoch', renewed_at = 'epoch';
+		perform pgqueue.reap_lost();
+	end $$`)
 	if err := receive(t, cause, "the end of the first attempt"); !errors.Is(err, pgqueue.ErrLeaseLost) {
 		t.Errorf("cause is %v", err)
 	}

@@ -132,31 +132,6 @@ func (c *Client) Stats(ctx context.Context) ([]QueueStat, error) {
 	})
 }
 
-// PruneOptions say what Prune deletes; nil takes the defaults of pgqueue.prune.
-type PruneOptions = gen.PruneParams
-
-// Prune deletes settled tasks past their retention in batches until none is left; see pgqueue.prune.
-func (c *Client) Prune(ctx context.Context, options PruneOptions) (Pruned, error) {
-	batch := 1000
-	if options.MaxTasks != nil {
-		batch = *options.MaxTasks
-	}
-	options.MaxTasks, options.Namespace = &batch, &c.namespace
-	var total Pruned
-	for {
-		part, err := call(ctx, c, func(db gen.DB) (Pruned, error) { return gen.Prune(ctx, db, options) })
-		if err != nil {
-			return total, err
-		}
-		total.Tasks += part.Tasks
-		total.Windows += part.Windows
-		total.Locks += part.Locks
-		if part.Tasks < int64(batch) && part.Windows < int64(batch) {
-			return total, nil
-		}
-	}
-}
-
 // Reap takes back the tasks of workers whose lease has expired; see pgqueue.reap_lost. Every worker does it by itself.
 func (c *Client) Reap(ctx context.Context) (Reaped, error) {
 	return call(ctx, c, func(db gen.DB) (Reaped, error) {

@@ -26,7 +26,7 @@ type outcome struct {
 	discard    bool
 }
 
-func (o *outcome) fail(err, cause error, trace string) {
+func (o *outcome) setError(err, cause error, trace string) {
 	var s snooze
 	if errors.As(err, &s) {
 		o.snooze = &s.delay
@@ -78,17 +78,23 @@ func (o *outcomes) close() { o.pending <- outcome{} }
 func (o *outcomes) write(ctx context.Context) {
 	defer close(o.ended)
 	for end := false; !end; {
-		var batch, done []outcome
+		var batch, done, failed []outcome
 		batch, end = o.collect()
 		for _, b := range batch {
-			if b.failed || b.snooze != nil {
-				o.persist(ctx, []outcome{b}, func() error { return o.writeOne(ctx, b) })
-			} else {
+			switch {
+			case b.snooze != nil:
+				o.persist(ctx, []outcome{b}, func() error { return o.writeSnooze(ctx, b) })
+			case b.failed:
+				failed = append(failed, b)
+			default:
 				done = append(done, b)
 			}
 		}
 		if len(done) > 0 {
 			o.persist(ctx, done, func() error { return o.complete(ctx, done) })
+		}
+		if len(failed) > 0 {
+			o.persist(ctx, failed, func() error { return o.fail(ctx, failed) })
 		}
 	}
 }
@@ -151,26 +157,35 @@ func (o *outcomes) complete(ctx context.Context, done []outcome) error {
 	return err
 }
 
-func (o *outcomes) writeOne(ctx context.Context, f outcome) error {
+func (o *outcomes) fail(ctx context.Context, failed []outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, o.w.config.Lease)
 	defer cancel()
-	namespace := &o.w.client.namespace
-	return o.w.call(ctx, func(db gen.DB) error {
-		var written gen.WriteResult
-		var err error
-		if f.snooze != nil {
-			written, err = gen.Snooze(ctx, db, gen.SnoozeParams{TaskID: f.id, LeaseNumber: f.number, Delay: max(*f.snooze, 0), Namespace: namespace})
-		} else {
-			var failure gen.Failure
-			failure, err = gen.Fail(ctx, db, gen.FailParams{
-				TaskID: f.id, LeaseNumber: f.number, Error: cleanText(f.text), ErrorTrace: optional(cleanText(f.trace)),
-				RetryAfter: f.retryAfter, Discard: optional(f.discard), Namespace: namespace,
-			})
-			written = failure.Result
+	p := gen.FailManyParams{Namespace: &o.w.client.namespace}
+	for _, f := range failed {
+		p.TaskIDs = append(p.TaskIDs, f.id)
+		p.LeaseNumbers = append(p.LeaseNumbers, f.number)
+		p.Errors = append(p.Errors, cleanText(f.text))
+		p.ErrorTraces = append(p.ErrorTraces, cleanText(f.trace))
+		p.RetryAfter = append(p.RetryAfter, f.retryAfter)
+		p.Discard = append(p.Discard, f.discard)
+	}
+	written, err := call(ctx, o.w.client, func(db gen.DB) ([]gen.Failure, error) { return gen.FailMany(ctx, db, p) })
+	for _, f := range written {
+		if f.Result == gen.WriteResultLeaseLost {
+			o.w.log.Warn("outcome not written: the lease was lost", "task", f.TaskID)
 		}
-		if err == nil && written == gen.WriteResultLeaseLost {
-			o.w.log.Warn("outcome not written: the lease was lost", "task", f.id)
-		}
-		return err
+	}
+	return err
+}
+
+func (o *outcomes) writeSnooze(ctx context.Context, s outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, o.w.config.Lease)
+	defer cancel()
+	written, err := call(ctx, o.w.client, func(db gen.DB) (gen.WriteResult, error) {
+		return gen.Snooze(ctx, db, gen.SnoozeParams{TaskID: s.id, LeaseNumber: s.number, Delay: *s.snooze, Namespace: &o.w.client.namespace})
 	})
+	if err == nil && written == gen.WriteResultLeaseLost {
+		o.w.log.Warn("outcome not written: the lease was lost", "task", s.id)
+	}
+	return err
 }

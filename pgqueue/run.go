@@ -46,7 +46,7 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 		ctx = timed
 	}
 	var result json.RawMessage
-	err, trace := protect(ctx, h, task, &result)
+	trace, err := protect(ctx, h, task, &result)
 	cause := context.Cause(ctx)
 	o := outcome{session: s, execution: execution{task.ID, task.LeaseNumber}, result: result}
 	switch {
@@ -57,18 +57,18 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 		w.settle(s, o.execution)
 		return
 	default:
-		o.fail(err, cause, trace)
+		o.setError(err, cause, trace)
 		w.log.Info("task failed", "task", task.ID, "name", task.Name, "attempt", task.Attempt, "error", err)
 	}
 	w.outcomes.add(o)
 }
 
 // protect calls a handler and turns a panic into an error with its stack.
-func protect(ctx context.Context, h handler, task gen.ClaimedTask, result *json.RawMessage) (err error, trace string) {
+func protect(ctx context.Context, h handler, task gen.ClaimedTask, result *json.RawMessage) (trace string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err, trace = fmt.Errorf("panic: %v", p), string(debug.Stack())
+			trace, err = string(debug.Stack()), fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return h(ctx, task, result), ""
+	return "", h(ctx, task, result)
 }

@@ -62,7 +62,7 @@ type snooze struct{ delay time.Duration }
 func (s snooze) Error() string { return fmt.Sprintf("snooze for %s", s.delay) }
 
 // Snooze is an error that a handler returns to run again later, without using up an attempt.
-func Snooze(delay time.Duration) error { return snooze{delay} }
+func Snooze(delay time.Duration) error { return snooze{max(delay, 0)} }
 
 type discard struct{ err error }
 
@@ -81,7 +81,7 @@ func (r retryAfter) Error() string { return r.err.Error() }
 func (r retryAfter) Unwrap() error { return r.err }
 
 // RetryAfter is an error that a handler returns to fail with a delay of its own in place of the backoff.
-func RetryAfter(delay time.Duration, err error) error { return retryAfter{err, delay} }
+func RetryAfter(delay time.Duration, err error) error { return retryAfter{err, max(delay, 0)} }
 
 // handler runs a claimed task; it stores the result through the pointer.
 type handler func(ctx context.Context, task gen.ClaimedTask, result *json.RawMessage) error

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/pgqueue/pgqueue/gen"
 )
 
 // WorkerConfig says how a worker works.
@@ -235,9 +233,4 @@ func (w *Worker) cancelTask(id TaskID, cause error) {
 			cancel(cause)
 		}
 	}
-}
-
-func (w *Worker) call(ctx context.Context, f func(db gen.DB) error) error {
-	_, err := call(ctx, w.client, func(db gen.DB) (struct{}, error) { return struct{}{}, f(db) })
-	return err
 }

@@ -1,6 +1,9 @@
 -- Types, tables and indexes. namespace is the first column of every key: the schema can be distributed by it.
 -- Text is compared byte for byte (collate "C"), whatever the database's collation.
 
+comment on schema pgqueue is 'Task queue. Call its functions; read task_view. Its tables are written by the functions only.';
+comment on table pgqueue.schema_migration is 'version: number of the newest migration that this database has.';
+
 create table pgqueue.schema_compatibility (
 	one boolean primary key default true check (one),
 	breaking_version integer not null
@@ -111,13 +114,14 @@ comment on type pgqueue.lease_renewal is
 Never null: renewed.';
 
 create type pgqueue.failure as (
+	task_id uuid,
 	result pgqueue.write_result,
 	status pgqueue.task_status,
 	run_after timestamptz
 );
 comment on type pgqueue.failure is
-'Answer to fail: READY with the time of the next attempt, FAILED when attempts are spent, DISCARDED, or LEASE_LOST and nothing else.
-Never null: result.';
+'Answer to fail and fail_many: READY with the time of the next attempt, FAILED when attempts are spent, DISCARDED, or LEASE_LOST and nothing else.
+Never null: task_id, result.';
 
 create type pgqueue.reaped as (
 	requeued bigint,
@@ -130,10 +134,23 @@ Never null: requeued, lost, discarded.';
 create type pgqueue.pruned as (
 	tasks bigint,
 	windows bigint,
+	locks bigint,
+	last_id uuid
+);
+comment on type pgqueue.pruned is 'Answer to prune: how many settled tasks, expired windows and stale locks were deleted. last_id: the last task that was deleted, or null; the next batch may begin after it.
+Never null: tasks, windows, locks.';
+
+create type pgqueue.maintained as (
+	requeued bigint,
+	lost bigint,
+	discarded bigint,
+	tasks bigint,
+	windows bigint,
 	locks bigint
 );
-comment on type pgqueue.pruned is 'Answer to prune: how many settled tasks, expired windows and stale locks were deleted.
-Never null: tasks, windows, locks.';
+comment on type pgqueue.maintained is
+'Answer to maintain: tasks of lost workers that went back to READY, became LOST, or were DISCARDED; then tasks, windows and locks that were deleted.
+Never null: requeued, lost, discarded, tasks, windows, locks.';
 
 create type pgqueue.retried as (
 	task_id uuid,

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,15 +25,38 @@ const (
 	// VersionTable holds the number of the newest migration that a database has.
 	VersionTable = "pgqueue.schema_migration"
 
+	// functionsHere stands in a migration where it installs the functions.
+	functionsHere = "{{ .functions }}"
+
 	minimumServer = 140000
-	bootstrap     = "create schema if not exists pgqueue;"
+	// A migration must not depend on the search path of whoever migrates. In the line of its first statement, so that line numbers
+	// stay those of the file.
+	pinnedPath = "set local search_path = pg_catalog, pg_temp; "
+
+	// scriptHead makes the checks of Migrate where psql runs the installation.
+	scriptHead = pinnedPath + `
+do $$
+begin
+	if current_setting('server_version_num')::int < 140000 then
+		raise exception 'the server is PostgreSQL %; pgqueue needs 14 or newer', current_setting('server_version');
+	elsif current_setting('server_encoding') <> 'UTF8' then
+		raise exception 'the database''s encoding is %; pgqueue needs UTF8', current_setting('server_encoding');
+	end if;
+end
+$$;
+create schema pgqueue;
+`
 )
 
 // ErrSchemaTooNew is returned when the database was migrated by a newer release with which this one cannot work.
 var ErrSchemaTooNew = errors.New("PQ010 schema too new")
 
 type migration struct {
-	name, text string
+	name   string
+	source string
+	text   string // as it runs
+	// functions is their text in the migration that installs them, "" in all others.
+	functions string
 }
 
 // load renders the migrations. Only the newest one that installs functions gets their text: an older one would install today's
@@ -52,7 +74,7 @@ func load() ([]migration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list migrations: %w", err)
 	}
-	templates := make([]*template.Template, len(names))
+	loaded := make([]migration, len(names))
 	newest := -1
 	for i, name := range names {
 		if !strings.HasPrefix(name, fmt.Sprintf("%03d_", i+1)) {
@@ -62,24 +84,18 @@ func load() ([]migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read migration: %w", err)
 		}
-		if templates[i], err = template.New(name).Parse(string(source)); err != nil {
-			return nil, fmt.Errorf("parse migration: %w", err)
-		}
-		if strings.Contains(string(source), "{{ .functions }}") {
+		loaded[i] = migration{name: name, source: string(source)}
+		if strings.Contains(loaded[i].source, functionsHere) {
 			newest = i
 		}
 	}
-	loaded := make([]migration, len(names))
-	for i, t := range templates {
-		data := map[string]string{"functions": "select 1;"}
+	for i := range loaded {
+		m := &loaded[i]
+		install := ""
 		if i == newest {
-			data["functions"] = text
+			m.functions, install = text, text
 		}
-		var rendered strings.Builder
-		if err := t.Execute(&rendered, data); err != nil {
-			return nil, fmt.Errorf("render migration: %w", err)
-		}
-		loaded[i] = migration{name: names[i], text: rendered.String()}
+		m.text = pinnedPath + strings.ReplaceAll(m.source, functionsHere, install)
 	}
 	return loaded, nil
 }
@@ -98,7 +114,7 @@ func Script() (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("create schema pgqueue;\n")
+	b.WriteString(scriptHead)
 	fmt.Fprintf(&b, "create table %s (version int4 not null);\ninsert into %s (version) values (%d);\n", VersionTable, VersionTable, len(loaded))
 	for _, m := range loaded {
 		fmt.Fprintf(&b, "\n-- %s\n\n%s\n", m.name, m.text)
@@ -123,7 +139,7 @@ func Migrate(ctx context.Context, conn *pgx.Conn) (err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 
-	if _, err := conn.Exec(ctx, bootstrap); err != nil {
+	if err := createSchema(ctx, conn); err != nil {
 		return fmt.Errorf("create schema pgqueue: %w", err)
 	}
 	m, err := migrate.NewMigrator(ctx, conn, VersionTable)
@@ -143,23 +159,44 @@ func Migrate(ctx context.Context, conn *pgx.Conn) (err error) {
 	return explain(m.Migrate(ctx))
 }
 
+// server is what a migration needs to know of the server.
+type server struct {
+	number            int
+	version, encoding string
+	standby           bool
+}
+
 func checkServer(ctx context.Context, conn *pgx.Conn) error {
-	var version int
-	var versionText, encoding string
-	var recovering bool
-	err := conn.QueryRow(ctx, `select current_setting('server_version_num')::int, current_setting('server_version'),
-		current_setting('server_encoding'), pg_is_in_recovery()`).Scan(&version, &versionText, &encoding, &recovering)
-	switch {
-	case err != nil:
+	var s server
+	err := conn.QueryRow(ctx, `select pg_catalog.current_setting('server_version_num')::pg_catalog.int4, pg_catalog.current_setting('server_version'),
+		pg_catalog.current_setting('server_encoding'), pg_catalog.pg_is_in_recovery()`).Scan(&s.number, &s.version, &s.encoding, &s.standby)
+	if err != nil {
 		return fmt.Errorf("look at the server: %w", err)
-	case version < minimumServer:
-		return fmt.Errorf("the server is PostgreSQL %s; pgqueue needs 14 or newer", versionText)
-	case encoding != "UTF8":
-		return fmt.Errorf("the database's encoding is %s; pgqueue needs UTF8", encoding)
-	case recovering:
+	}
+	return s.check()
+}
+
+func (s server) check() error {
+	switch {
+	case s.number < minimumServer:
+		return fmt.Errorf("the server is PostgreSQL %s; pgqueue needs 14 or newer", s.version)
+	case s.encoding != "UTF8":
+		return fmt.Errorf("the database's encoding is %s; pgqueue needs UTF8", s.encoding)
+	case s.standby:
 		return errors.New("the server is a standby in recovery; migrate its primary")
 	}
 	return nil
+}
+
+// createSchema leaves a schema that is there alone: its owner need not be allowed to create schemas.
+func createSchema(ctx context.Context, conn *pgx.Conn) error {
+	var exists bool
+	err := conn.QueryRow(ctx, "select pg_catalog.to_regnamespace('pgqueue') is not null").Scan(&exists)
+	if err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, "create schema pgqueue")
+	return err
 }
 
 // lock makes this the only migrator. tern's own lock blocks inside a statement and so holds a snapshot, which deadlocks with

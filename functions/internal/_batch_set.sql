@@ -8,15 +8,13 @@ as $$
 declare
 	v_open bytea[];
 	v_won bytea[] := array[]::bytea[];
-	v_taken bytea[];
 	v_held pgqueue.receipt[] := array[]::pgqueue.receipt[];
 	v_held_keys bytea[] := array[]::bytea[];
-	v_stale record;
+	v_item record;
 	v record;
 begin
-	-- In the order of the keys, as in every batch: two batches never wait for each other in a circle.
-	v_open := array(select distinct i.lock_key from unnest(p_items) i where i.lock_key is not null order by 1);
-	while cardinality(v_open) > 0 loop
+	v_open := array(select distinct i.lock_key from unnest(p_items) i where i.lock_key is not null);
+	if cardinality(v_open) > 0 then
 		select array_agg(row(1, l.task_id, 'REUSED', 'ACTIVE', false, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at,
 				null, null, null, null, null)::pgqueue.receipt) as receipts,
 			array_agg(l.key) as keys
@@ -29,51 +27,42 @@ begin
 		cross join lateral (select h.* from pgqueue.task h where h.namespace = p_namespace and h.id = l.task_id limit 1) t
 		where t.status in ('READY', 'RUNNING');
 		if v.keys is not null then
-			v_held := v_held || v.receipts;
-			v_held_keys := v_held_keys || v.keys;
-			v_open := array(select unnest(v_open) except select unnest(v.keys) order by 1);
-			exit when cardinality(v_open) = 0;
+			v_held := v.receipts;
+			v_held_keys := v.keys;
+			v_open := array(select unnest(v_open) except select unnest(v.keys));
 		end if;
-		with taken as (
+	end if;
+	-- Each key is taken or found held before the next one is touched, in the order of the keys as in every batch: whoever waits has
+	-- only lower keys, so no two batches wait for each other in a circle. One statement for all of them would have to come back for
+	-- a lower key that it did not get.
+	for v_item in
+		select distinct on (i.lock_key) i.lock_key, i.id
+		from unnest(v_open) o (key)
+		join unnest(p_items) i on i.lock_key = o.key
+		order by i.lock_key, i.ordinal
+	loop
+		loop
 			insert into pgqueue.unique_lock (namespace, key, task_id)
-			select p_namespace, f.lock_key, f.id
-			from (
-				select distinct on (i.lock_key) i.lock_key, i.id
-				from unnest(v_open) o (key)
-				join unnest(p_items) i on i.lock_key = o.key
-				order by i.lock_key, i.ordinal
-			) f
-			order by f.lock_key
-			on conflict do nothing
-			returning key
-		)
-		select coalesce(array_agg(k.key), '{}') into v_taken from taken k;
-		v_won := v_won || v_taken;
-		if cardinality(v_taken) < cardinality(v_open) then
-			-- What is left has a stale holder, or a new one that the next look finds.
-			for v_stale in
-				select l.key, l.task_id as holder_id, f.id
-				from (
-					select distinct on (i.lock_key) i.lock_key, i.id
-					from (select unnest(v_open) except select unnest(v_taken)) o (key)
-					join unnest(p_items) i on i.lock_key = o.key
-					order by i.lock_key, i.ordinal
-				) f
-				cross join lateral (
-					select u.key, u.task_id from pgqueue.unique_lock u where u.namespace = p_namespace and u.key = f.lock_key limit 1
-				) l
-				where not exists (
-					select from pgqueue.task t
-					where t.namespace = p_namespace and t.id = l.task_id and t.status in ('READY', 'RUNNING'))
-				order by l.key
-			loop
-				if pgqueue._take_over(p_namespace, v_stale.key, v_stale.holder_id, v_stale.id) then
-					v_taken := v_taken || v_stale.key;
-					v_won := v_won || v_stale.key;
-				end if;
-			end loop;
-		end if;
-		v_open := array(select unnest(v_open) except select unnest(v_taken) order by 1);
+			values (p_namespace, v_item.lock_key, v_item.id)
+			on conflict do nothing;
+			if found then
+				v_won := v_won || v_item.lock_key;
+				exit;
+			end if;
+			select l.task_id, t.queue, t.status, t.priority, t.run_after, t.attempt, t.created_at into v
+			from pgqueue.unique_lock l
+			left join lateral (select h.* from pgqueue.task h where h.namespace = p_namespace and h.id = l.task_id limit 1) t on true
+			where l.namespace = p_namespace and l.key = v_item.lock_key;
+			if v.status in ('READY', 'RUNNING') then
+				v_held := v_held || row(1, v.task_id, 'REUSED', 'ACTIVE', false, v.queue, v.status, v.priority, v.run_after, v.attempt,
+					v.created_at, null, null, null, null, null)::pgqueue.receipt;
+				v_held_keys := v_held_keys || v_item.lock_key;
+				exit;
+			elsif v.task_id is not null and pgqueue._take_over(p_namespace, v_item.lock_key, v.task_id, v_item.id) then
+				v_won := v_won || v_item.lock_key;
+				exit;
+			end if;
+		end loop;
 	end loop;
 
 	return query

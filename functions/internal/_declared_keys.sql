@@ -6,7 +6,6 @@ create or replace function pgqueue._declared_keys(
 returns record
 language plpgsql
 stable
-parallel safe
 as $$
 declare
 	v_selected record;

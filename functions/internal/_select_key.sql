@@ -6,7 +6,6 @@ create or replace function pgqueue._select_key(
 returns record
 language plpgsql
 stable
-parallel safe
 as $$
 declare
 	v_found jsonb;

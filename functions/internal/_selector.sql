@@ -3,7 +3,6 @@ create or replace function pgqueue._selector(p_what text, p_selector text)
 returns jsonpath
 language plpgsql
 stable
-parallel safe
 as $$
 begin
 	return p_selector::jsonpath;

@@ -1,7 +1,10 @@
 create or replace function pgqueue.prune(
 	retention interval default null,
+	discarded_retention interval default null,
 	failed_retention interval default null,
+	lost_retention interval default null,
 	max_tasks integer default null,
+	after uuid default null,
 	namespace text default null)
 returns pgqueue.pruned
 language plpgsql
@@ -15,29 +18,34 @@ set enable_mergejoin = off
 as $$
 declare
 	v_retention interval := coalesce(prune.retention, interval '7 days');
+	v_discarded interval := coalesce(prune.discarded_retention, v_retention);
+	v_shortest interval := least(v_retention, v_discarded, prune.failed_retention, prune.lost_retention);
 	v_max integer := coalesce(prune.max_tasks, 10000);
 	v_now timestamptz := pgqueue._now();
+	-- Ids sort by creation, and a task is created before it is finished: newer ids than the cut-off need no look.
+	v_before uuid := pgqueue._new_id(v_now - v_shortest + interval '1 millisecond');
+	v_after uuid := coalesce(prune.after, '00000000-0000-0000-0000-000000000000');
 	v_namespace text;
+	v_last uuid;
 	v_rows bigint;
-	v_before uuid;
-	v_pruned pgqueue.pruned := (0::bigint, 0::bigint, 0::bigint);
+	v_pruned pgqueue.pruned := (0::bigint, 0::bigint, 0::bigint, null::uuid);
 begin
-	if v_retention < interval '0' or prune.failed_retention < interval '0' then
-		raise exception using errcode = '22023',
-			message = format('retention is %s, failed_retention is %s: they must not be negative', v_retention, prune.failed_retention);
+	if v_shortest < interval '0' then
+		raise exception using errcode = '22023', message = format('a retention is %s, it must not be negative', v_shortest);
 	elsif v_max < 1 then
 		raise exception using errcode = '22023', message = format('max_tasks is %s, it must be positive', v_max);
 	end if;
-	-- Ids sort by creation, and a task is created before it is finished: newer ids than the cut-off need no look.
-	v_before := pgqueue._new_id(v_now - least(v_retention, coalesce(prune.failed_retention, v_retention)) + interval '1 millisecond');
 	for v_namespace in select n from pgqueue._namespaces(prune.namespace) n loop
 		with old as materialized (
 			select t.id
 			from pgqueue.task t
-			where t.namespace = v_namespace
-				and t.id < v_before
-				and (t.status in ('SUCCESSFUL', 'DISCARDED') and t.finished_at <= v_now - v_retention
-					or t.status in ('FAILED', 'LOST') and t.finished_at <= v_now - prune.failed_retention)
+			where t.namespace = v_namespace and t.id > v_after and t.id < v_before
+				and v_now - t.finished_at >= case t.status
+					when 'SUCCESSFUL' then v_retention
+					when 'DISCARDED' then v_discarded
+					when 'FAILED' then prune.failed_retention
+					when 'LOST' then prune.lost_retention
+				end
 			order by t.id
 			limit v_max - v_pruned.tasks
 			for update skip locked
@@ -47,8 +55,9 @@ begin
 		), history as (
 			delete from pgqueue.attempt a using gone g where a.namespace = v_namespace and a.task_id = g.id
 		)
-		select count(*) into v_rows from gone g;
+		select count(*), (array_agg(g.id order by g.id desc))[1] into v_rows, v_last from gone g;
 		v_pruned.tasks := v_pruned.tasks + v_rows;
+		v_pruned.last_id := coalesce(v_last, v_pruned.last_id);
 
 		with expired as materialized (
 			select w.key
@@ -67,7 +76,8 @@ begin
 	return v_pruned;
 end
 $$;
-comment on function pgqueue.prune(interval, interval, integer, text) is
+comment on function pgqueue.prune(interval, interval, interval, interval, integer, uuid, text) is
 'Deletes settled tasks with their attempts, expired windows and stale locks, in one bounded batch; call it until it returns fewer tasks than max_tasks. Pending tasks are never deleted, and open windows outlive their tasks.
-retention: age since the end for SUCCESSFUL and DISCARDED tasks; default 7 days. failed_retention: the same for FAILED and LOST ones; default null, which keeps them. max_tasks: default 10000. namespace: default all. Waits for no lock: rows that others hold are passed over. Errors: 22023 bad argument.';
-revoke all on function pgqueue.prune(interval, interval, integer, text) from public;
+retention: age since the end for SUCCESSFUL tasks; default 7 days. discarded_retention: for DISCARDED ones; default retention. failed_retention, lost_retention: for FAILED and LOST ones; default null, which keeps them.
+max_tasks: default 10000. after: begin after this task, the last_id of the batch before, which spares the walk over kept rows; default from the oldest on. namespace: default all; give one with after. Waits for no lock: rows that others hold are passed over, so two at once do no harm. Errors: 22023 bad argument.';
+revoke all on function pgqueue.prune(interval, interval, interval, interval, integer, uuid, text) from public;

@@ -75,7 +75,7 @@ func TestGenerated(t *testing.T) {
 func TestRefusedCatalogs(t *testing.T) {
 	for want, change := range map[string]func(c *catalog){
 		"function find: argument name: no Go type for money": func(c *catalog) { c.functions[0].Types[0] = "money" },
-		"no Go type for boolean[]":                           func(c *catalog) { c.functions[0].Types[0] = "boolean[]" },
+		"no Go type for bytea[]":                             func(c *catalog) { c.functions[0].Types[0] = "bytea[]" },
 		"OUT, TABLE or VARIADIC":                             func(c *catalog) { c.functions[0].OnlyIn = false },
 		"an argument has no name":                            func(c *catalog) { c.functions[0].Names = nil },
 		"would both be Holder":                               func(c *catalog) { c.functions = append(c.functions, c.functions[1]) },

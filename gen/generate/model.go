@@ -86,7 +86,7 @@ var baseTypes = map[string]goType{
 }
 
 // arrayElements are the types whose arrays client.go can pass.
-var arrayElements = []string{"text", "integer", "smallint", "uuid", "jsonb"}
+var arrayElements = []string{"text", "integer", "smallint", "uuid", "jsonb", "boolean", "interval"}
 
 type builder struct {
 	model
@@ -229,6 +229,10 @@ func (b *builder) typeOf(sql string, nullable bool) (goType, error) {
 			return goType{}, fmt.Errorf("no Go type for %s", sql)
 		}
 		base := baseTypes[element]
+		if element == "interval" {
+			// Where the array's elements are optional too.
+			return goType{name: "[]*" + base.name, cast: base.cast + "[]"}, nil
+		}
 		return goType{name: "[]" + base.name, cast: base.cast + "[]"}, nil
 	}
 	if name := b.enumFor[sql]; name != "" {
