@@ -44,7 +44,7 @@ const (
 func bareSystem() system { return bareWith("bare", 1, bareKeyed) }
 
 // bareLoopsSystem takes turns on two connections, each with half of the tasks.
-func bareLoopsSystem() system { return bareWith("bare, 2 connections", 2, bareKeyed) }
+func bareLoopsSystem() system { return bareWith("bare on 2 connections", 2, bareKeyed) }
 
 // bareInsertSystem has no unique index to look at.
 func bareInsertSystem() system { return bareWith("bare insert", 1, barePlain) }
@@ -139,7 +139,7 @@ func (q *bareQueue) work(ctx context.Context, config workConfig) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for range q.loops {
 		group.Go(func() error {
-			return bareLoop(ctx, q.pool, config, config.concurrency/q.loops, bareClaim, bareComplete, pgx.RowToStructByPos[bareTask[int64]])
+			return bareLoop(ctx, q.pool, config, config.concurrency/q.loops, bareStatements{bareClaim, bareComplete, time.Second}, pgx.RowToStructByPos[bareTask[int64]])
 		})
 	}
 	return group.Wait()
@@ -150,8 +150,13 @@ type bareTask[K any] struct {
 	Payload []byte
 }
 
+type bareStatements struct {
+	claim, complete string
+	poll            time.Duration
+}
+
 // bareLoop claims, handles all at once, completes, and starts over. It waits for a notification when there is nothing.
-func bareLoop[K any](ctx context.Context, pool *pgxpool.Pool, config workConfig, most int, claim, complete string, scan pgx.RowToFunc[bareTask[K]]) error {
+func bareLoop[K any](ctx context.Context, pool *pgxpool.Pool, config workConfig, most int, sql bareStatements, scan pgx.RowToFunc[bareTask[K]]) error {
 	unbroken := context.WithoutCancel(ctx)
 	conn, err := pool.Acquire(unbroken)
 	if err != nil {
@@ -162,14 +167,13 @@ func bareLoop[K any](ctx context.Context, pool *pgxpool.Pool, config workConfig,
 		return err
 	}
 	for ctx.Err() == nil {
-		rows, _ := conn.Query(unbroken, claim, most) // its error comes with the rows
+		rows, _ := conn.Query(unbroken, sql.claim, most) // its error comes with the rows
 		tasks, err := pgx.CollectRows(rows, scan)
 		if err != nil {
 			return err
 		}
 		if len(tasks) == 0 {
-			// Ended by ctx it would close the connection, which the pool then replaces.
-			waiting, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			waiting, cancel := context.WithTimeout(ctx, sql.poll)
 			_, err := conn.Conn().WaitForNotification(waiting)
 			timedOut := waiting.Err() != nil
 			cancel()
@@ -188,7 +192,7 @@ func bareLoop[K any](ctx context.Context, pool *pgxpool.Pool, config workConfig,
 			})
 		}
 		err = handlers.Wait()
-		tag, completeErr := conn.Exec(unbroken, complete, keys)
+		tag, completeErr := conn.Exec(unbroken, sql.complete, keys)
 		if err := errors.Join(err, completeErr); err != nil {
 			return err
 		}

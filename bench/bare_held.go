@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,5 +51,5 @@ func (q *bareHeldQueue) count(ctx context.Context) (counts, error) {
 }
 
 func (q *bareHeldQueue) work(ctx context.Context, config workConfig) error {
-	return bareLoop(ctx, q.pool, config, config.concurrency, bareHeldClaim, bareHeldComplete, pgx.RowToStructByPos[bareTask[string]])
+	return bareLoop(ctx, q.pool, config, config.concurrency, bareStatements{bareHeldClaim, bareHeldComplete, 2 * time.Millisecond}, pgx.RowToStructByPos[bareTask[string]])
 }

@@ -47,7 +47,7 @@ type gueQueue struct {
 	client *gue.Client
 }
 
-func (q *gueQueue) enqueue(context.Context, int) (bool, error)       { return false, errNoUnique }
+func (q *gueQueue) enqueue(context.Context, int) (bool, error)      { return false, errNoUnique }
 func (q *gueQueue) enqueueMany(context.Context, []int) (int, error) { return 0, errNoUnique }
 
 func gueJob(number int) (*gue.Job, error) {

@@ -26,7 +26,7 @@ func riverSystem() system {
 }
 
 func installRiver(ctx context.Context, conn *pgx.Conn) error {
-	pool, err := pgxpool.NewWithConfig(ctx, mustPoolConfig(conn))
+	pool, err := pgxpool.New(ctx, conn.Config().ConnString())
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,7 @@
 {{ template "internal/_announce.sql" . }}
 {{ template "internal/_argument_error.sql" . }}
 {{ template "internal/_batch_items.sql" . }}
+{{ template "internal/_batch_locks.sql" . }}
 {{ template "internal/_batch_sequence.sql" . }}
 {{ template "internal/_batch_set.sql" . }}
 {{ template "internal/_declared_keys.sql" . }}
@@ -120,7 +121,7 @@
 {{ template "setup/schedule_warning.sql" . }}
 
 -- PUBLIC has no right on anything: a new function would else be open to everybody. grant_* hand out what a role needs.
-revoke all on all functions in schema pgqueue from public;
+revoke all on all routines in schema pgqueue from public;
 do $$
 declare
 	v_type regtype;

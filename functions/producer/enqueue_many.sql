@@ -18,6 +18,7 @@ declare
 	v_batch record;
 	v_set boolean;
 	v_error text := pgqueue._name_error('namespace', v_namespace, 48);
+	v_refusal pgqueue.receipt;
 	v_receipts pgqueue.receipt[];
 begin
 	if v_error is not null then
@@ -32,21 +33,25 @@ begin
 	v_set := v_batch.simple and v_wait and current_setting('lock_timeout') = '0' and not pg_is_in_recovery()
 		and current_setting('transaction_isolation') in ('read committed', 'read uncommitted');
 
-	-- The set-based path takes keys in their order, the exact one in input order: these locks keep the second from running beside
-	-- any other batch that has a key of the same bucket, so that no two batches wait for each other in a circle. Buckets, because
-	-- a lock for each key would exhaust the server's lock table.
-	perform case when v_set then pg_advisory_xact_lock_shared(1885958517, b.bucket) else pg_advisory_xact_lock(1885958517, b.bucket) end
-	from (
-		select get_byte(k.key, 0) % 64 as bucket
-		from unnest(v_batch.items) i
-		cross join lateral (values (i.lock_key), (pgqueue._window_key(i.task_name, i.window_key))) k (key)
-		where k.key is not null
-		union
-		-- Declared keys are not known yet.
-		select g.bucket from generate_series(0, 63) g (bucket) where v_batch.declared
-		order by 1
-		offset 0
-	) b;
+	if v_set then
+		perform pgqueue._batch_locks(v_batch.items, v_batch.declared, true);
+	elsif v_wait then
+		begin
+			perform pgqueue._batch_locks(v_batch.items, v_batch.declared, false);
+		exception when lock_not_available then
+			v_refusal := pgqueue._race('lock_timeout', null, null, sqlerrm);
+		end;
+		-- A batch that does not wait is no part of a circle.
+	end if;
+	if v_refusal.error_code is not null and not coalesce(enqueue_many.continue_on_conflict, false) then
+		perform pgqueue._raise(v_refusal);
+	elsif v_refusal.error_code is not null then
+		for v_ordinal in 1 .. cardinality(v_batch.items) loop
+			v_refusal.ordinal := v_ordinal;
+			return next v_refusal;
+		end loop;
+		return;
+	end if;
 	if v_set then
 		v_receipts := array(select r from pgqueue._batch_set(v_namespace, v_batch.items, v_now) r);
 	else
