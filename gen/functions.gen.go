@@ -136,15 +136,16 @@ type ClaimedTask struct {
 	Timeout      *time.Duration
 	RunAfter     time.Time
 	CreatedAt    time.Time
+	ClaimedAt    time.Time
 }
 
 const claimedTaskColumns = "r.id, r.name, r.queue, r.payload, r.metadata, r.resource_keys, r.priority, r.attempt, r.max_attempts, " +
-	"r.lease_number, r.timeout, r.run_after, r.created_at"
+	"r.lease_number, r.timeout, r.run_after, r.created_at, r.claimed_at"
 
 func scanClaimedTask(row pgx.CollectableRow) (r ClaimedTask, err error) {
 	err = row.Scan(
 		&r.ID, &r.Name, &r.Queue, (*[]byte)(&r.Payload), (*[]byte)(&r.Metadata), &r.ResourceKeys, &r.Priority, &r.Attempt,
-		&r.MaxAttempts, &r.LeaseNumber, &r.Timeout, &r.RunAfter, &r.CreatedAt)
+		&r.MaxAttempts, &r.LeaseNumber, &r.Timeout, &r.RunAfter, &r.CreatedAt, &r.ClaimedAt)
 	return r, err
 }
 
@@ -933,7 +934,8 @@ type FingerprintParams struct {
 // (PQ001).
 //
 // Defaults: queue 'default', priority 0; the defaults of a declared type are not looked up. Policy (max_attempts, backoff,
-// timeout, lease) and the window's length are not part of it.
+// timeout, lease) and the window's length are not part of it, nor are the members traceparent and tracestate of metadata; empty
+// metadata is none.
 func Fingerprint(ctx context.Context, db DB, p FingerprintParams) ([]byte, error) {
 	var a args
 	a.add("task_name", "text", p.TaskName)

@@ -39,14 +39,15 @@ func TestContractsFindBreaches(t *testing.T) {
 		"nothing else is allowed as a language":                                            "create function pgqueue._careless(bigint) returns bigint language internal as 'int8up'",
 		"leakproof is for those who can prove it":                                          "alter function pgqueue._now leakproof",
 
-		"tables are named with their schema":                        body("update task set attempt = 0;"),
-		"functions are called with their schema":                    body("perform _release(null, null, null);"),
-		"types are named with their schema":                         body("perform 'READY'::task_status;"),
-		"only _now reads a clock":                                   body("perform now();"),
-		"a write to a table names one namespace":                    body("update pgqueue.task t set attempt = 0 where t.id is null;"),
-		"no volatile function in a set list":                        body("update pgqueue.task t set finished_at = pgqueue._now() where t.namespace = v_namespace;"),
-		"advisory locks and notifications are for public functions": "create function pgqueue._careless() returns void language plpgsql as $$ begin perform pg_notify('a', 'b'); end $$",
-		"nobody looks at the name of a constraint or a table":       body("get stacked diagnostics v = constraint_name;"),
+		"tables are named with their schema":     body("update task set attempt = 0;"),
+		"functions are called with their schema": body("perform _release(null, null, null);"),
+		"types are named with their schema":      body("perform 'READY'::task_status;"),
+		"only _now reads a clock":                body("perform now();"),
+		"a write to a table names one namespace": body("update pgqueue.task t set attempt = 0 where t.id is null;"),
+		"no volatile function in a set list":     body("update pgqueue.task t set finished_at = pgqueue._now() where t.namespace = v_namespace;"),
+		"advisory locks and notifications are for public functions, and what they call directly": "create function pgqueue._careless() returns void language plpgsql as $$ begin perform pg_notify('a', 'b'); end $$",
+		"nobody looks at the name of a constraint or a table": `create function pgqueue._careless() returns void language plpgsql as $$ declare v text;
+			begin perform 1; exception when others then get stacked diagnostics v = constraint_name; end $$`,
 
 		"every relation has a comment":                                           "comment on table pgqueue.lease is null",
 		"every type has a comment":                                               "comment on type pgqueue.task_status is null",
@@ -76,7 +77,7 @@ func TestContractsFindBreaches(t *testing.T) {
 			t.Errorf("nothing shows that this rule finds a breach: %s", rule)
 		}
 	}
-	conn := newEnv(t).pool
+	conn := newEnv(t).session(t, readCommitted)
 	for _, rule := range slices.Sorted(maps.Keys(broken)) {
 		tx, err := conn.Begin(t.Context())
 		if err != nil {

@@ -136,8 +136,9 @@ var bodyRules = map[string]string{
 	"no volatile function in a set list": functionsSQL + `
 		select f.signature from function f, regexp_matches(f.prosrc, '\m(update pgqueue\.(?:(?!\mwhere\M|\mfrom\M|;).)*)', 'g') c, function g
 		where g.provolatile = 'v' and c[1] ~ ('pgqueue\.' || g.name || '\(')`,
-	"advisory locks and notifications are for public functions": functionsSQL + `
-		select f.signature from function f where not f.public and f.prosrc ~ '\m(pg_notify|notify|pg_(try_)?advisory)'`,
+	"advisory locks and notifications are for public functions, and what they call directly": functionsSQL + `
+			select f.signature from function f where not f.public and f.prosrc ~ '\mpg_(notify|(try_)?advisory)'
+				and (f.prosrc ~ 'pg_notify' or exists (select from function g where not g.public and g.prosrc ~ ('pgqueue\.' || f.name || '\(')))`,
 	"nobody looks at the name of a constraint or a table": functionsSQL + `
 		select f.signature from function f where f.prosrc ~ '(constraint_name|table_name)\M' and f.prosrc ~ 'get stacked diagnostics'`,
 }

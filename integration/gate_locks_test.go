@@ -170,6 +170,28 @@ func TestA14_RetryRacesTakeover(t *testing.T) {
 	}
 }
 
+// A13, A14: an enqueue that finds that a retry was faster gets a duplicate like any other: it leaves no lock on the holder's row.
+func TestA14_RetriedHolderIsNotLocked(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	id := e.create(t, e.active("k"))
+	e.settle(t, id, gen.TaskStatusFailed)
+	operator, producer := e.session(t, readCommitted), e.session(t, readCommitted)
+	exec(t, operator, "begin")
+	e.retry(t, operator, id)
+	exec(t, producer, "begin")
+	done := e.blocked(t, producer, e.active("k"))
+	exec(t, operator, "commit")
+	got := wait(t, done)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	wantReused(t, got.receipt, id, gen.DuplicateMatchActive)
+	e.complete(t, e.pool, e.claim(t, e.pool, e.lease(t, time.Minute), id))
+	exec(t, producer, "commit")
+	e.create(t, e.active("k"))
+}
+
 // A14: the same for the second attempt of the old row to come: a late outcome of a LOST holder waits for the takeover and then
 // goes onto its own row only.
 func TestA14_LateOutcomeRacesTakeover(t *testing.T) {

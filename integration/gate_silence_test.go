@@ -32,7 +32,7 @@ func TestA6_DuplicatesLeaveNoTrace(t *testing.T) {
 	exec(t, listener, `listen "pgqueue:`+e.ns+`"`)
 
 	producer := e.session(t, readCommitted)
-	bounded := e.session(t, readCommitted, pgtest.RuntimeParam("lock_timeout", "5s"))
+	limited := e.session(t, readCommitted, pgtest.RuntimeParam("lock_timeout", "5s"))
 	for name, r := range requests {
 		exec(t, producer, "begin")
 		for range 20 {
@@ -50,12 +50,12 @@ func TestA6_DuplicatesLeaveNoTrace(t *testing.T) {
 		}
 		exec(t, producer, "commit")
 
-		exec(t, bounded, "begin")
-		enqueue(t, bounded, r)
-		if id := value[string](t, bounded, "select coalesce(pg_current_xact_id_if_assigned()::text, '')"); id != "" {
+		exec(t, limited, "begin")
+		enqueue(t, limited, r)
+		if id := value[string](t, limited, "select coalesce(pg_current_xact_id_if_assigned()::text, '')"); id != "" {
 			t.Errorf("%s, with lock_timeout: the duplicate took transaction id %s", name, id)
 		}
-		exec(t, bounded, "commit")
+		exec(t, limited, "commit")
 	}
 	if n := value[int](t, e.pool, "select count(*) from pg_catalog.pg_sequences where schemaname = 'pgqueue'"); n != 0 {
 		t.Errorf("the schema has %d sequences", n)

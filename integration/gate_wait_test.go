@@ -135,22 +135,22 @@ func TestA16_BoundedWaits(t *testing.T) {
 				exec(t, first, "begin")
 				wantCreated(t, enqueue(t, first, r))
 
-				bounded := e.session(t, level, pgtest.RuntimeParam("lock_timeout", "50ms"))
-				_, err := gen.EnqueueUnique(t.Context(), bounded, r)
+				limited := e.session(t, level, pgtest.RuntimeParam("lock_timeout", "50ms"))
+				_, err := gen.EnqueueUnique(t.Context(), limited, r)
 				failed := wantRace(t, err, "lock_timeout")
 				if text := "canceling statement due to lock timeout"; !strings.Contains(failed.Message, text) || member(t, []byte(failed.Detail), "error") != text {
 					t.Errorf("the error is %s, %s; want the server's own text in it", failed.Message, failed.Detail)
 				}
-				exec(t, bounded, "begin")
-				got := tryEnqueue(t, bounded, r)
+				exec(t, limited, "begin")
+				got := tryEnqueue(t, limited, r)
 				wantRefusal(t, got, "40001")
 				if cause := member(t, got.ErrorDetail, "cause"); cause != "lock_timeout" {
 					t.Errorf("the cause is %s", cause)
 				}
-				exec(t, bounded, "commit")
+				exec(t, limited, "commit")
 
 				// Unbounded but for wait => false, and the caller's own bound stays what it was.
-				atOnce := e.session(t, level)
+				atOnce := e.session(t, level, pgtest.RuntimeParam("statement_timeout", "2s"))
 				r.Wait = ptr(false)
 				_, err = gen.EnqueueUnique(t.Context(), atOnce, r)
 				wantRace(t, err, "busy")
@@ -170,7 +170,7 @@ func TestA16_BoundedWaits(t *testing.T) {
 				if n := e.rows(t); n != rows {
 					t.Errorf("%d rows are left, want %d", n, rows)
 				}
-				wantCreated(t, enqueue(t, bounded, r))
+				wantCreated(t, enqueue(t, limited, r))
 				checkInvariants(t, e.pool)
 			})
 		}

@@ -32,6 +32,9 @@ func atLevel(level string) pgtest.ConnOption {
 	return pgtest.RuntimeParam("default_transaction_isolation", level)
 }
 
+// bounded ends a statement that does not end by itself, long before the test binary would be ended.
+func bounded() pgtest.ConnOption { return pgtest.RuntimeParam("statement_timeout", "20s") }
+
 // env is a namespace in a test's database. Subtests that share the database take a namespace each, see scope.
 type env struct {
 	db   *pgtest.DB
@@ -43,7 +46,7 @@ type env struct {
 func newEnv(t testing.TB, options ...pgtest.Option) *env {
 	t.Helper()
 	db := pgtest.New(t, options...)
-	e := &env{db: db, pool: db.Pool(t, atLevel(readCommitted)), made: &atomic.Int64{}}
+	e := &env{db: db, pool: db.Pool(t, atLevel(readCommitted), bounded()), made: &atomic.Int64{}}
 	return e.scope()
 }
 
@@ -57,7 +60,7 @@ func (e *env) scope() *env {
 // session opens a connection beside the pool.
 func (e *env) session(t testing.TB, level string, options ...pgtest.ConnOption) *pgx.Conn {
 	t.Helper()
-	return e.db.Conn(t, append(options, atLevel(level))...)
+	return e.db.Conn(t, append([]pgtest.ConnOption{atLevel(level), bounded()}, options...)...)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -262,7 +265,8 @@ func wait[T any](t testing.TB, done <-chan T) T {
 	}
 }
 
-// checkInvariants looks for rows that must never exist, whatever ran before.
+// checkInvariants looks for rows that must never exist, whatever ran before: by its own queries, and by those that the product
+// has for its users.
 func checkInvariants(t testing.TB, db gen.DB) {
 	t.Helper()
 	rows, err := db.Query(context.WithoutCancel(t.Context()), `
@@ -295,5 +299,9 @@ func checkInvariants(t testing.TB, db gen.DB) {
 	}
 	if len(broken) > 0 {
 		t.Errorf("broken invariants:\n  %s", strings.Join(broken, "\n  "))
+	}
+	violations, err := gen.CheckInvariants(context.WithoutCancel(t.Context()), db, gen.CheckInvariantsParams{})
+	if err != nil || len(violations) > 0 {
+		t.Errorf("check_invariants: %s, %v", show(violations), err)
 	}
 }

@@ -2,6 +2,7 @@ package integration_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +90,8 @@ var situations = map[string]situation{
 	}},
 	"retried after": {before: steps((*stage).createHolder, (*stage).settleHolder), after: func(s *stage) { s.retry(s.t, s.pool, s.holder) }},
 	"retried after/by hand": {before: steps((*stage).createHolder, (*stage).settleHolder), after: func(s *stage) {
-		exec(s.t, s.pool, "update pgqueue.task set status = 'READY', claimable = true, finished_at = null where id = $1::uuid", s.holder.String())
+		exec(s.t, s.pool, `update pgqueue.task set status = 'READY', claimable = true, finished_at = null,
+			max_attempts = attempt + 1 where id = $1::uuid`, s.holder.String())
 	}},
 	"pruned before": {before: steps((*stage).createHolder, (*stage).settleHolder, (*stage).pruneAll)},
 	"pruned before/its key left": {before: steps((*stage).createHolder, func(s *stage) {
@@ -228,10 +230,20 @@ func (s *stage) call(situation situation, form string) answer {
 	return wait(s.t, done)
 }
 
+// causes is what the message of a race says of them (I3).
+var causes = map[string]string{
+	"key_taken":      "the key was taken by another transaction after this transaction's snapshot",
+	"holder_changed": "the task that holds the key was changed by another transaction after this transaction's snapshot",
+	"window_changed": "the window key was written by another transaction after this transaction's snapshot",
+}
+
 func (s *stage) checkRace(cell isolationCell, form string, got answer) {
 	s.t.Helper()
 	if form == "enqueue_unique" {
-		wantRace(s.t, got.err, cell.cause)
+		failed := wantRace(s.t, got.err, cell.cause)
+		if !strings.Contains(failed.Message, causes[cell.cause]) {
+			s.t.Errorf("the message is %s", failed.Message)
+		}
 		return
 	}
 	if got.err != nil {

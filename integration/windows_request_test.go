@@ -200,6 +200,24 @@ func TestW6_PolicyDrift(t *testing.T) {
 	}
 }
 
+// W6: what took an expired window over sets the policy to compare with.
+func TestW6_DriftAfterTakeover(t *testing.T) {
+	t.Parallel()
+	e, clock := newClockEnv(t)
+	old, renewed := e.window("w", time.Hour), e.window("w", time.Hour)
+	renewed.MaxAttempts = ptr(5)
+	e.create(t, old)
+	clock.forward(t, time.Hour)
+	id := e.create(t, renewed)
+	for _, r := range []request{old, renewed} {
+		got := e.enqueue(t, r)
+		wantReused(t, got, id, gen.DuplicateMatchWindow)
+		if *got.PolicyDrift != (r.MaxAttempts == nil) {
+			t.Errorf("max_attempts %s: policy_drift = %v", show(r.MaxAttempts), *got.PolicyDrift)
+		}
+	}
+}
+
 // W7: a window key is scoped to (namespace, task name).
 func TestW7_Scope(t *testing.T) {
 	t.Parallel()

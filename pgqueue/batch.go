@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,21 +32,33 @@ type Outcome struct {
 // EnqueueMany enqueues many tasks in one call and one transaction, as if one after another, and returns an outcome for each in
 // their order. An item whose key an earlier one took is REUSED with that one's task.
 func (c *Client) EnqueueMany(ctx context.Context, requests []Request, options BatchOptions) ([]Outcome, error) {
-	p, err := c.batch(requests, options)
-	if err != nil || len(requests) == 0 {
-		return nil, err
-	}
-	return outcomesFrom(call(ctx, c, func(db gen.DB) ([]gen.Receipt, error) { return gen.EnqueueMany(ctx, db, p) }))
+	return c.enqueueMany(ctx, requests, options, func(ctx context.Context, p gen.EnqueueManyParams) ([]gen.Receipt, error) {
+		return call(ctx, c, func(db gen.DB) ([]gen.Receipt, error) { return gen.EnqueueMany(ctx, db, p) })
+	})
 }
 
 // EnqueueManyTx is EnqueueMany in the caller's transaction. A refusal aborts the transaction, unless ContinueOnConflict is set.
 func (c *Client) EnqueueManyTx(ctx context.Context, tx pgx.Tx, requests []Request, options BatchOptions) ([]Outcome, error) {
+	return c.enqueueMany(ctx, requests, options, func(ctx context.Context, p gen.EnqueueManyParams) ([]gen.Receipt, error) {
+		receipts, err := gen.EnqueueMany(ctx, tx, p)
+		return receipts, wrap(err)
+	})
+}
+
+func (c *Client) enqueueMany(ctx context.Context, requests []Request, options BatchOptions,
+	send func(context.Context, gen.EnqueueManyParams) ([]gen.Receipt, error),
+) (outcomes []Outcome, err error) {
+	if len(requests) == 0 {
+		return nil, nil
+	}
+	requests = slices.Clone(requests) // the hook may change them
+	ctx, done := c.hooks.enqueueMany(ctx, requests)
+	defer func() { done(outcomes, err) }()
 	p, err := c.batch(requests, options)
-	if err != nil || len(requests) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	receipts, err := gen.EnqueueMany(ctx, tx, p)
-	return outcomesFrom(receipts, wrap(err))
+	return outcomesFrom(send(ctx, p))
 }
 
 func outcomesFrom(receipts []gen.Receipt, err error) ([]Outcome, error) {

@@ -20,6 +20,8 @@ const schemaNeeded = 2
 type Config struct {
 	// Namespace that all tasks of this client live in. Defaults to "default".
 	Namespace string
+	// Hooks for tracing and metrics, of the client and of its workers.
+	Hooks Hooks
 	// Logger for what has no caller to return to. Defaults to slog.Default().
 	Logger *slog.Logger
 }
@@ -29,6 +31,7 @@ type Client struct {
 	pool      *pgxpool.Pool
 	namespace string
 	log       *slog.Logger
+	hooks     Hooks
 	// plain tells that the sessions of the pool are READ COMMITTED by default, so that single statements need no transaction
 	// around them to be that.
 	plain bool
@@ -37,7 +40,7 @@ type Client struct {
 // NewClient makes a client on a pool, which stays the caller's to close. It looks at the server once, and refuses a standby
 // (ErrStandby), and a schema that is missing or older than this package (ErrSchema).
 func NewClient(ctx context.Context, pool *pgxpool.Pool, config Config) (*Client, error) {
-	c := &Client{pool: pool, namespace: config.Namespace, log: config.Logger}
+	c := &Client{pool: pool, namespace: config.Namespace, log: config.Logger, hooks: config.Hooks}
 	if c.namespace == "" {
 		c.namespace = "default"
 	}

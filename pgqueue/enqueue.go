@@ -48,20 +48,26 @@ type Request struct {
 
 // Enqueue enqueues one task in a transaction of its own.
 func (c *Client) Enqueue(ctx context.Context, r Request) (Receipt, error) {
-	receipt, err := call(ctx, c, func(db gen.DB) (gen.Receipt, error) { return c.try(ctx, db, r) })
-	return finish(receipt, err)
+	ctx, done := c.hooks.enqueue(ctx, &r)
+	found, err := call(ctx, c, func(db gen.DB) (gen.Receipt, error) { return c.try(ctx, db, r) })
+	receipt, err := finish(found, err)
+	done(receipt, err)
+	return receipt, err
 }
 
 // EnqueueTx enqueues one task in the caller's transaction: both commit or neither. A refusal, ErrRace too, leaves the transaction
 // usable.
 func (c *Client) EnqueueTx(ctx context.Context, tx pgx.Tx, r Request) (Receipt, error) {
-	receipt, err := c.try(ctx, tx, r)
-	if err == nil && receipt.ErrorCode != nil && *receipt.ErrorCode == codeRace {
-		if fresh := c.freshRead(ctx, r.TaskName, receipt); fresh != nil {
-			return receiptFrom(*fresh), nil
+	ctx, done := c.hooks.enqueue(ctx, &r)
+	found, err := c.try(ctx, tx, r)
+	if err == nil && found.ErrorCode != nil && *found.ErrorCode == codeRace {
+		if fresh := c.freshRead(ctx, r.TaskName, found); fresh != nil {
+			found = *fresh
 		}
 	}
-	return finish(receipt, wrap(err))
+	receipt, err := finish(found, wrap(err))
+	done(receipt, err)
+	return receipt, err
 }
 
 func finish(g gen.Receipt, err error) (Receipt, error) {

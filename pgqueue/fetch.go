@@ -87,7 +87,11 @@ func (w *Worker) claim(ctx context.Context, s *session, most int) ([]gen.Claimed
 	// A claim that is broken off at the end of ctx may be committed all the same, so it is not broken off.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.config.Lease)
 	defer cancel()
+	begun := time.Now()
 	tasks, err := call(ctx, w.client, func(db gen.DB) ([]gen.ClaimedTask, error) { return gen.Claim(ctx, db, p) })
+	if claimed := w.client.hooks.Claimed; claimed != nil {
+		claimed(ctx, w.config.Name, len(tasks), time.Since(begun), err)
+	}
 	switch {
 	case errors.Is(err, ErrInvalidState):
 		w.loseSession(s)

@@ -24,6 +24,8 @@ type outcome struct {
 	trace      string
 	retryAfter *time.Duration
 	discard    bool
+	// completed tells that CompleteTx has written the outcome, if the handler's transaction was committed. Then this one is refused.
+	completed bool
 }
 
 func (o *outcome) setError(err, cause error, trace string) {
@@ -118,7 +120,11 @@ func (o *outcomes) collect() (batch []outcome, end bool) {
 func (o *outcomes) persist(ctx context.Context, batch []outcome, write func() error) {
 	began := time.Now()
 	for failures := 1; ; failures++ {
+		tried := time.Now()
 		err := write()
+		if written := o.w.client.hooks.Written; written != nil {
+			written(ctx, o.w.config.Name, len(batch), time.Since(tried), err)
+		}
 		if err == nil {
 			break
 		}
@@ -170,8 +176,8 @@ func (o *outcomes) fail(ctx context.Context, failed []outcome) error {
 		p.Discard = append(p.Discard, f.discard)
 	}
 	written, err := call(ctx, o.w.client, func(db gen.DB) ([]gen.Failure, error) { return gen.FailMany(ctx, db, p) })
-	for _, f := range written {
-		if f.Result == gen.WriteResultLeaseLost {
+	for i, f := range written {
+		if f.Result == gen.WriteResultLeaseLost && !failed[i].completed {
 			o.w.log.Warn("outcome not written: the lease was lost", "task", f.TaskID)
 		}
 	}

@@ -2,10 +2,10 @@ package pgqueue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/pgqueue/pgqueue/gen"
 )
@@ -36,7 +36,7 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 		h = w.other
 	}
 	if h == nil {
-		h = func(context.Context, gen.ClaimedTask, *json.RawMessage) error {
+		h = func(context.Context, gen.ClaimedTask, *ending) error {
 			return fmt.Errorf("this worker has no handler for task %q", task.Name)
 		}
 	}
@@ -45,13 +45,25 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 		defer cancel()
 		ctx = timed
 	}
-	var result json.RawMessage
-	trace, err := protect(ctx, h, task, &result)
+	ctx, done := w.client.hooks.execute(ctx, func() Execution {
+		return Execution{
+			Worker: w.config.Name, ID: task.ID, Name: task.Name, Queue: task.Queue, Attempt: task.Attempt, MaxAttempts: task.MaxAttempts,
+			Metadata: task.Metadata, Waited: task.ClaimedAt.Sub(task.RunAfter),
+		}
+	})
+	begun := time.Now()
+	var ending ending
+	trace, err := protect(ctx, h, task, &ending)
 	cause := context.Cause(ctx)
-	o := outcome{session: s, execution: execution{task.ID, task.LeaseNumber}, result: result}
+	brokenOff := err != nil && (errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrLeaseLost))
+	done(ExecutionResult{Err: err, BrokenOff: brokenOff, Took: time.Since(begun)})
+	o := outcome{session: s, execution: execution{task.ID, task.LeaseNumber}, result: ending.result, completed: ending.completed}
 	switch {
+	case err == nil && ending.completed:
+		// Written already, unless the handler did not commit: then the task must not stay as it is.
+		o.setError(errNotCommitted, nil, "")
 	case err == nil:
-	case errors.Is(cause, ErrShutdown) || errors.Is(cause, ErrLeaseLost):
+	case brokenOff:
 		// Not the task's fault. It is handed back when the lease is closed, or belongs to somebody else already.
 		w.log.Info("task broken off", "task", task.ID, "name", task.Name, "cause", cause, "error", err)
 		w.settle(s, o.execution)
@@ -64,11 +76,11 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 }
 
 // protect calls a handler and turns a panic into an error with its stack.
-func protect(ctx context.Context, h handler, task gen.ClaimedTask, result *json.RawMessage) (trace string, err error) {
+func protect(ctx context.Context, h handler, task gen.ClaimedTask, e *ending) (trace string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			trace, err = string(debug.Stack()), fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return "", h(ctx, task, result)
+	return "", h(ctx, task, e)
 }

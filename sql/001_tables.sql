@@ -99,10 +99,11 @@ create type pgqueue.claimed_task as (
 	lease_number integer,
 	timeout interval,
 	run_after timestamptz,
-	created_at timestamptz
+	created_at timestamptz,
+	claimed_at timestamptz
 );
 comment on type pgqueue.claimed_task is 'A task as its worker gets it. The outcome is written with id and lease_number.
-Never null: id, name, queue, payload, priority, attempt, max_attempts, lease_number, run_after, created_at.';
+Never null: id, name, queue, payload, priority, attempt, max_attempts, lease_number, run_after, created_at, claimed_at.';
 
 create type pgqueue.lease_renewal as (
 	renewed boolean,

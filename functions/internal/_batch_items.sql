@@ -7,21 +7,30 @@ language plpgsql
 volatile
 as $$
 declare
-	v_unknown record;
+	v_types constant jsonb := '{"task_name": "string", "payload": "value", "queue": "string", "priority": "number",
+		"run_after": "string", "delay": "string", "active_key": "string", "window_key": "string", "window_length": "string",
+		"max_attempts": "number", "backoff": "string", "max_backoff": "string", "timeout": "string", "lease": "string",
+		"resource_keys": "array", "metadata": "value", "unique": "boolean"}';
+	v_wrong record;
 begin
-	select e.ordinal, k.key into v_unknown
+	select e.ordinal, m.key, m.value, v_types ->> m.key as type into v_wrong
 	from jsonb_array_elements(p_items) with ordinality e (item, ordinal)
-	cross join lateral jsonb_object_keys(case when jsonb_typeof(e.item) = 'object' then e.item else '{"": 0}' end) k (key)
-	where case when jsonb_typeof(e.item) = 'object' then e.item else '{"": 0}' end - array['task_name', 'payload', 'queue', 'priority', 'run_after', 'delay', 'active_key', 'window_key', 'window_length',
-			'max_attempts', 'backoff', 'max_backoff', 'timeout', 'lease', 'resource_keys', 'metadata', 'unique'] <> '{}'
-		and k.key <> all (array['task_name', 'payload', 'queue', 'priority', 'run_after', 'delay', 'active_key', 'window_key', 'window_length',
-			'max_attempts', 'backoff', 'max_backoff', 'timeout', 'lease', 'resource_keys', 'metadata', 'unique'])
-	order by e.ordinal
+	cross join lateral jsonb_each(case when jsonb_typeof(e.item) = 'object' then e.item else '{"": 0}' end) m
+	where case jsonb_typeof(m.value)
+			when 'null' then v_types ? m.key
+			when 'number' then v_types ->> m.key = 'value' or v_types ->> m.key = 'number' and m.value #>> '{}' ~ '^-?[0-9]{1,9}$'
+			else v_types ->> m.key in ('value', jsonb_typeof(m.value))
+		end is not true
+	order by e.ordinal, m.key
 	limit 1;
 	if found then
-		raise exception using errcode = '22023', message = case v_unknown.key
-			when '' then format('item %s is not an object', v_unknown.ordinal)
-			else format('item %s has an unknown member %s', v_unknown.ordinal, to_jsonb(v_unknown.key)) end;
+		raise exception using errcode = '22023', message = case
+			when v_wrong.key = '' and jsonb_typeof(p_items -> (v_wrong.ordinal - 1)::integer) <> 'object' then
+				format('item %s is not an object', v_wrong.ordinal)
+			when v_wrong.type is null then format('item %s has an unknown member %s', v_wrong.ordinal, to_jsonb(v_wrong.key))
+			when v_wrong.type = 'number' then
+				format('item %s: %s is %s, it must be a whole number', v_wrong.ordinal, v_wrong.key, left(v_wrong.value::text, 100))
+			else format('item %s: %s is %s, it must be a JSON %s', v_wrong.ordinal, v_wrong.key, left(v_wrong.value::text, 100), v_wrong.type) end;
 	end if;
 
 	with parsed as (

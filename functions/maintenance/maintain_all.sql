@@ -1,5 +1,5 @@
--- Neither SECURITY DEFINER nor with a pinned path: PostgreSQL lets no such procedure commit. It names every object in full and calls
--- only functions that are both.
+-- Neither SECURITY DEFINER nor with a pinned path: PostgreSQL lets no such procedure commit. It names every object in full, operators
+-- too, and calls only functions that are both.
 create or replace procedure pgqueue.maintain_all(
 	retention interval default null,
 	failed_retention interval default null,
@@ -15,7 +15,8 @@ begin
 	loop
 		v_done := pgqueue.maintain(maintain_all.retention, maintain_all.failed_retention, v_batch, maintain_all.namespace);
 		commit;
-		exit when greatest(v_done.requeued + v_done.lost + v_done.discarded, v_done.tasks, v_done.windows) < v_batch;
+		exit when greatest(v_done.requeued operator(pg_catalog.+) v_done.lost operator(pg_catalog.+) v_done.discarded, v_done.tasks, v_done.windows)
+			operator(pg_catalog.<) v_batch;
 	end loop;
 end
 $$;

@@ -67,7 +67,7 @@ begin
 				returning t.*
 			)
 			select c.id, c.name::text, c.queue::text, c.payload, c.metadata, c.resource_keys, c.priority::integer, c.attempt, c.max_attempts,
-				c.lease_number, (c.policy ->> 'timeout')::bigint * interval '1 millisecond', c.run_after, c.created_at
+				c.lease_number, (c.policy ->> 'timeout')::bigint * interval '1 millisecond', c.run_after, c.created_at, v_now
 			from claimed c
 			order by c.run_after, c.id;
 			get diagnostics v_claimed = row_count;
