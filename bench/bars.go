@@ -64,6 +64,9 @@ func bars(groups []group) []bar {
 		case "W8":
 			add(g, "rate of the last window, with / alone", ratio(g.samples(mine), g.samples(mine+alone), lastWindow), true, 0.85)
 		case "W9":
+			if g.Name != steadyEnqueue && !strings.HasPrefix(g.Name, "claim") {
+				continue
+			}
 			low, high := growth(g, mine)
 			add(g, "rate, most rows / fewest", ratio(high, low, rate), true, 0.8)
 		}

@@ -103,5 +103,5 @@ func (e *env) enqueue(ctx context.Context, c enqueueCell, round int) (s sample, 
 		return s, fmt.Errorf("%s: the database has %d pending and %d settled tasks, it should have %d pending",
 			c.system.name, found.pending, found.settled, want)
 	}
-	return s, nil
+	return s, i.leave(ctx, false)
 }

@@ -87,7 +87,7 @@ func (e *env) close(ctx context.Context) error {
 	if e.admin != nil {
 		if e.local == nil {
 			for _, i := range e.instances {
-				_, err := e.admin.Exec(ctx, "drop database if exists "+i.database)
+				_, err := e.admin.Exec(ctx, "drop database if exists "+i.database+" with (force)")
 				errs = append(errs, err)
 			}
 		}
@@ -136,6 +136,14 @@ func (i *instance) admin(ctx context.Context, f func(context.Context, *pgx.Conn)
 		return err
 	}
 	return errors.Join(f(ctx, conn), conn.Close(ctx))
+}
+
+// leave tidies up after a cell, so that autovacuum has nothing to do in the next one on its account.
+func (i *instance) leave(ctx context.Context, keep bool) error {
+	if keep {
+		return i.vacuum(ctx)
+	}
+	return i.empty(ctx)
 }
 
 func (i *instance) empty(ctx context.Context) error {

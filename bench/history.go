@@ -106,8 +106,8 @@ func execute(ctx context.Context, conn *pgx.Conn, sql string) error {
 	return err
 }
 
-// enqueueOnHistory starts right after a checkpoint, when the first write to each page is logged whole: the cost of a large index.
-func (e *env) enqueueOnHistory(ctx context.Context, h history, round int) (s sample, err error) {
+// enqueueOnHistory enqueues new keys, right after a checkpoint if cold.
+func (e *env) enqueueOnHistory(ctx context.Context, h history, round int, cold bool) (s sample, err error) {
 	i, err := e.instance(ctx, h.system, h.label)
 	if err != nil {
 		return s, err
@@ -122,8 +122,10 @@ func (e *env) enqueueOnHistory(ctx context.Context, h history, round int) (s sam
 		return s, err
 	}
 	f := newKeys(q, &i.next)
-	if err := e.checkpoint(ctx); err != nil {
-		return s, err
+	if cold {
+		if err := e.checkpoint(ctx); err != nil {
+			return s, err
+		}
 	}
 	warm, _, err := drive(ctx, 1, e.warm, uint64(2*round), f)
 	if err != nil {
@@ -148,5 +150,29 @@ func (e *env) enqueueOnHistory(ctx context.Context, h history, round int) (s sam
 	if warm.created+done.created != sent || after.pending-before.pending != sent {
 		return s, fmt.Errorf("%s: of %d tasks sent %d were made, and the database has %d more", h.system.name, sent, warm.created+done.created, after.pending-before.pending)
 	}
-	return s, nil
+	return s, i.settle(ctx)
+}
+
+// settle works off what is pending, so that it is not in the way of later cells.
+func (i *instance) settle(ctx context.Context) error {
+	pool, q, err := i.connect(ctx, workerConnections)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	working, stop := context.WithTimeout(ctx, cellTimeout)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- q.work(working, workConfig{workerConcurrency, func() {}}) }()
+	for {
+		busy, err := q.busy(ctx)
+		if err != nil || !busy {
+			stop()
+			return errors.Join(err, <-ended)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			stop()
+			return errors.Join(err, <-ended)
+		}
+	}
 }

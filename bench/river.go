@@ -20,7 +20,12 @@ func riverSystem() system {
 		install: installRiver, tables: named("river_job", "river_notification"),
 		open: func(_ context.Context, pool *pgxpool.Pool) (queue, error) {
 			client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quietLogger()})
-			return &riverQueue{pool, client}, err
+			if err != nil {
+				return nil, err
+			}
+			// Inserts notify once in this time; the default of 100 ms saves notifications, but leaves tasks to the next poll.
+			prompt, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: quietLogger(), FetchCooldown: river.FetchCooldownMin})
+			return &riverQueue{pool, client, prompt}, err
 		},
 	}
 }
@@ -51,6 +56,7 @@ var riverUnique = river.UniqueOpts{ByArgs: true, ByState: []rivertype.JobState{
 type riverQueue struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx]
+	prompt *river.Client[pgx.Tx]
 }
 
 func (q *riverQueue) enqueue(ctx context.Context, number int) (bool, error) {
@@ -77,7 +83,7 @@ func (q *riverQueue) enqueueMany(ctx context.Context, numbers []int) (int, error
 }
 
 func (q *riverQueue) enqueuePlain(ctx context.Context, number int) error {
-	_, err := q.client.Insert(ctx, riverArgs(newOrder(number)), nil)
+	_, err := q.prompt.Insert(ctx, riverArgs(newOrder(number)), nil)
 	return err
 }
 

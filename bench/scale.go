@@ -4,32 +4,34 @@ import "time"
 
 // scale is how much work the cells do.
 type scale struct {
-	rounds     int
-	slowRounds int           // of the workloads that need much preparation
-	cell, warm time.Duration // of the workloads that run for a time
-	tasks      int           // W5
-	gueTasks   int           // gue is slow, and its figures are per task all the same
-	latencies  int           // W6
-	pending    int           // W7
-	snapshot   int           // W8
-	history    []int         // W9
+	rounds        int
+	slowRounds    int           // of the workloads that need much preparation
+	latencyRounds int           // W6
+	budget        time.Duration // what a workload may take before it begins another round; 0 for no limit
+	cell, warm    time.Duration // of the workloads that run for a time
+	tasks         int           // W5
+	gueTasks      int           // gue is slow, and its figures are per task all the same
+	latencies     int           // W6
+	pending       int           // W7
+	snapshot      int           // W8
+	history       []int         // W9
 }
 
 func newScale(o options) scale {
 	s := scale{
-		rounds: 5, slowRounds: 3, cell: 4 * time.Second, warm: time.Second,
+		rounds: 5, slowRounds: 3, latencyRounds: 3, cell: 4 * time.Second, warm: time.Second,
 		tasks: 20_000, gueTasks: 20_000, latencies: 100, pending: 1_000_000, snapshot: 100_000,
 		history: []int{10_000, 1_000_000, 10_000_000},
 	}
 	if o.quick {
 		s = scale{
-			rounds: 3, slowRounds: 2, cell: 700 * time.Millisecond, warm: 200 * time.Millisecond,
-			tasks: 20_000, gueTasks: 4_000, latencies: 40, pending: 200_000, snapshot: 50_000,
-			history: []int{10_000, 300_000},
+			rounds: 3, slowRounds: 1, latencyRounds: 1, budget: 22 * time.Second, cell: 500 * time.Millisecond, warm: 200 * time.Millisecond,
+			tasks: 20_000, gueTasks: 4_000, latencies: 60, pending: 200_000, snapshot: 30_000,
+			history: []int{10_000, 200_000},
 		}
 	}
 	if o.rounds > 0 {
-		s.rounds, s.slowRounds = o.rounds, o.rounds
+		s.rounds, s.slowRounds, s.latencyRounds, s.budget = o.rounds, o.rounds, o.rounds, 0
 	}
 	return s
 }

@@ -26,7 +26,7 @@ type queue interface {
 	enqueue(ctx context.Context, number int) (created bool, err error)
 	// enqueueMany does the same for many in one call.
 	enqueueMany(ctx context.Context, numbers []int) (created int, err error)
-	// enqueuePlain enqueues a task without a key.
+	// enqueuePlain enqueues a task without a key, and wakes the worker at once if the system can.
 	enqueuePlain(ctx context.Context, number int) error
 	// load enqueues many tasks without a key; every second one is not due for an hour when half is set.
 	load(ctx context.Context, tasks int, half bool) error

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	hotKeys = 10_000
+	hotKeys = 1000
 	zipf    = 1.1
-	// hotHold is what each handler takes, so that no system frees keys much faster than another and has more to make.
-	hotHold = 20 * time.Millisecond
+	// hotHold is what each handler takes: all workers free at most 1,000 keys a second, so that no system has many more tasks to
+	// make than another.
+	hotHold = 100 * time.Millisecond
 )
 
 // W3: hot keys, some much hotter than others, enqueued while a worker settles them.
@@ -96,7 +97,7 @@ func (e *env) hot(ctx context.Context, system system, round int) (s sample, err 
 	if last.Tasks == 0 || made == done.sent+warm.sent {
 		return s, errors.New("no key was ever held, or the worker did nothing")
 	}
-	return s, nil
+	return s, i.leave(ctx, false)
 }
 
 // hotCall picks keys by a table of their cumulated weights.

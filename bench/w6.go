@@ -14,7 +14,7 @@ const idleConcurrency = 10
 // W6: how long a task takes from the enqueue call to its handler when the worker is idle.
 func workload6() workload {
 	return workload{"W6", "pick-up latency when idle", func(e *env) []group {
-		g := group{Name: "from the call of enqueue to the handler's start", rounds: e.rounds}
+		g := group{Name: "from the call of enqueue to the handler's start", rounds: e.latencyRounds}
 		for _, s := range []system{pgqueueSystem(), riverSystem(), gueSystem(), bareSystem()} {
 			g.Variants = append(g.Variants, variant{Name: s.name, run: func(ctx context.Context, round int) (sample, error) {
 				return e.latency(ctx, s, round)
@@ -93,7 +93,7 @@ func (e *env) latency(ctx context.Context, system system, round int) (s sample, 
 	if found.pending != 0 || found.settled != noHistory && found.settled != warm+e.latencies {
 		return s, fmt.Errorf("%s: %d tasks are pending and %d settled of %d", system.name, found.pending, found.settled, warm+e.latencies)
 	}
-	return s, nil
+	return s, i.leave(ctx, false)
 }
 
 func pickUp(ctx context.Context, q queue, number int, started <-chan time.Time, ended <-chan error) (time.Duration, error) {

@@ -86,7 +86,10 @@ func (e *env) work(ctx context.Context, c workCell) (s sample, err error) {
 	if s.Windows, err = w.windows(c.mark, c.tasks); err != nil {
 		return s, err
 	}
-	return s, checkWork(ctx, q, c, before, last.Tasks)
+	if err := checkWork(ctx, q, c, before, last.Tasks); err != nil {
+		return s, err
+	}
+	return s, i.leave(ctx, byHandlers)
 }
 
 // readyWorker brings the tables into the cell's state, and a warm worker process with them.

@@ -20,7 +20,11 @@ type workerProcess struct {
 	events *bufio.Scanner
 	stderr bytes.Buffer
 	marks  []event
+	cancel context.CancelFunc
 }
+
+// cellTimeout ends a worker whose tasks do not.
+const cellTimeout = 10 * time.Minute
 
 // startWorker starts a worker process and waits until it is warm. Its tasks for that must be there.
 func startWorker(ctx context.Context, spec workerSpec) (*workerProcess, error) {
@@ -32,18 +36,21 @@ func startWorker(ctx context.Context, spec workerSpec) (*workerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &workerProcess{cmd: exec.CommandContext(ctx, self)}
+	ctx, cancel := context.WithTimeout(ctx, cellTimeout)
+	w := &workerProcess{cmd: exec.CommandContext(ctx, self), cancel: cancel}
 	w.cmd.Env = append(os.Environ(), workerEnv+"="+string(text)) // not an argument: the URL may hold a password
 	w.cmd.Stderr = &w.stderr
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
+	var inErr, outErr error
+	var out io.Reader
+	w.in, inErr = w.cmd.StdinPipe()
+	out, outErr = w.cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr); err != nil {
+		cancel()
 		return nil, err
 	}
 	w.events = bufio.NewScanner(out)
 	if err := w.cmd.Start(); err != nil {
+		cancel()
 		return nil, err
 	}
 	if _, err := w.await(eventReady, 0); err != nil {
@@ -71,6 +78,7 @@ func (w *workerProcess) await(kind string, tasks int) (event, error) {
 
 // abandon ends the process and adds what it had to say to an error.
 func (w *workerProcess) abandon(err error) error {
+	defer w.cancel()
 	killErr := w.cmd.Process.Kill()
 	if errors.Is(killErr, os.ErrProcessDone) {
 		killErr = nil
@@ -94,6 +102,7 @@ func (w *workerProcess) end() (event, error) {
 	if err != nil {
 		return last, err
 	}
+	defer w.cancel()
 	if err := w.cmd.Wait(); err != nil {
 		return last, errors.Join(err, errors.New(w.stderr.String()))
 	}

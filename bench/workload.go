@@ -17,7 +17,6 @@ type workload struct {
 type group struct {
 	Workload string    `json:"workload"`
 	Name     string    `json:"name"`
-	Unit     string    `json:"unit"`
 	Variants []variant `json:"variants"`
 	rounds   int
 }
@@ -36,13 +35,16 @@ func workloads() []workload {
 // run measures in rounds, A B C, B C A, C A B: what drifts on the machine meets all alike.
 func (e *env) run(ctx context.Context, w workload) ([]group, error) {
 	groups := w.groups(e)
+	began := time.Now()
 	for g := range groups {
 		group := &groups[g]
 		group.Workload = w.id
-		if group.Unit == "" {
-			group.Unit = "tasks/s"
-		}
+		// Each group has its share of what is left of the time.
+		end := time.Now().Add((e.budget - time.Since(began)) / time.Duration(len(groups)-g))
 		for round := range group.rounds {
+			if round > 0 && e.budget > 0 && time.Now().After(end) {
+				break
+			}
 			for turn := range group.Variants {
 				v := &group.Variants[(turn+round)%len(group.Variants)]
 				began := time.Now()

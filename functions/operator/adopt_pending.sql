@@ -25,6 +25,10 @@ begin
 			message = format('task %s has no declared active_key_selector, so no keys can be made for its tasks', to_jsonb(adopt_pending.task_name)),
 			hint = 'Declare one with pgqueue.declare_task().';
 	end if;
+	-- Keys are taken here in the order of tasks. This keeps out other adoptions and, because those with a declared type take every
+	-- bucket, the batches of this type, see _batch_locks: they would wait for each other in a circle. A second adoption
+	-- must not come to a task that the first has given its key meanwhile.
+	perform pg_advisory_xact_lock(1885958517, 0);
 	-- Oldest first: the task that has waited longest gets the key.
 	for v_task in
 		select t.id, t.queue, t.payload

@@ -23,24 +23,24 @@ const commitTimeout = 300 * time.Millisecond
 
 func (k *cutter) cutCommits(ctx context.Context, ph *phase) error {
 	for ph.goesOn(ctx) {
-		r := k.make.fresh(k.random)
+		r := k.source.fresh(k.random)
 		r.work.Window = "commit-" + k.name + "-" + uuid.NewString()
 		if k.random.IntN(2) == 0 {
 			r.work.Active = r.work.Window
 		}
 		side := [...]string{upstream, downstream}[k.random.IntN(2)]
-		first, cut, err := k.loseCommit(ctx, r, side)
+		first, sent, lost, err := k.loseCommit(ctx, r, side)
 		if err != nil {
 			return err
 		}
-		if cut {
+		if sent {
 			k.ledger.noAnswer([]*request{r}, true)
 		}
 		answers, err := k.deliver(ctx, []*request{r})
 		if err != nil {
 			return err
 		}
-		if cut && len(answers) == 1 {
+		if lost && len(answers) == 1 {
 			k.judge(r, side, first, answers[0])
 		}
 		sleep(ctx, time.Duration(k.random.IntN(100))*time.Millisecond)
@@ -48,32 +48,32 @@ func (k *cutter) cutCommits(ctx context.Context, ph *phase) error {
 	return nil
 }
 
-// loseCommit enqueues in a transaction and loses the COMMIT on its way to the server, or the answer to it. cut is false when the
-// connection was lost before that, or the transaction was answered.
-func (k *cutter) loseCommit(ctx context.Context, r *request, side string) (first uuid.UUID, cut bool, err error) {
+// loseCommit enqueues in a transaction and loses the COMMIT on its way to the server, or the answer to it. sent is false when the
+// connection was lost before that, and lost when the answer came in spite of all.
+func (k *cutter) loseCommit(ctx context.Context, r *request, side string) (first uuid.UUID, sent, lost bool, err error) {
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	call, err := r.make()
 	if err != nil {
-		return first, false, err
+		return first, false, false, err
 	}
 	tx, err := k.pool.Begin(calling)
 	if err != nil {
-		return first, false, nil
+		return first, false, false, nil
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // the connection is gone
+	defer rollback(ctx, tx)
 	receipt, err := k.client.EnqueueTx(calling, tx, call)
 	if err != nil {
-		return first, false, nil
+		return first, false, false, nil
 	}
 	remove, err := blackhole(k.proxy, side)
 	if err != nil {
-		return first, false, err
+		return first, false, false, err
 	}
 	committing, stop := context.WithTimeout(ctx, commitTimeout)
 	defer stop()
 	failed := tx.Commit(committing)
-	return receipt.TaskID, failed != nil, remove()
+	return receipt.TaskID, true, failed != nil, remove()
 }
 
 func (k *cutter) judge(r *request, side string, first uuid.UUID, o pgqueue.Outcome) {

@@ -59,11 +59,11 @@ func (l *ledger) read() counts {
 	return l.counts
 }
 
-// tasks is how many tasks there must be.
+// tasks is how many tasks producers know that they made.
 func (l *ledger) tasks() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counts.created + l.recovered
+	return l.counts.created
 }
 
 func (l *ledger) note(window string) *windowNote {

@@ -31,7 +31,7 @@ type slot struct {
 type process struct {
 	name  string
 	cmd   *exec.Cmd
-	input io.WriteCloser
+	input io.WriteCloser // its end is the end of the process, should we go without a word
 	ended chan struct{}
 	err   error // set before ended is closed
 
@@ -102,7 +102,7 @@ func (p *process) kill() error {
 		return err
 	}
 	<-p.ended
-	return p.input.Close()
+	return nil
 }
 
 // drain asks the process to end and waits for it; one that does not is a finding, and is killed.

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -121,13 +122,12 @@ func (q *requests) again(random *rand.Rand) *request {
 
 // producer delivers requests, and each until it has an answer.
 type producer struct {
-	name    string
-	client  *pgqueue.Client
-	pool    *pgxpool.Pool
-	ledger  *ledger
-	make    *requests
-	random  *rand.Rand
-	created func() // tells that the ledger may have grown
+	name   string
+	client *pgqueue.Client
+	pool   *pgxpool.Pool
+	ledger *ledger
+	source *requests
+	random *rand.Rand
 }
 
 // produce delivers until the phase is over.
@@ -139,7 +139,7 @@ func (p *producer) produce(ctx context.Context, ph *phase) error {
 		}
 		batch := make([]*request, size)
 		for i := range batch {
-			batch[i] = p.make.next(p.random)
+			batch[i] = p.source.next(p.random)
 		}
 		if _, err := p.deliver(ctx, batch); err != nil {
 			return err
@@ -216,11 +216,18 @@ func (p *producer) sendTx(ctx context.Context, call pgqueue.Request) (receipt pg
 	if err != nil {
 		return receipt, false, err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back, and else nobody to tell
+	defer rollback(ctx, tx)
 	if receipt, err = p.client.EnqueueTx(ctx, tx, call); err != nil {
 		return receipt, false, err
 	}
 	return receipt, true, tx.Commit(ctx)
+}
+
+// rollback ends a transaction that may have ended already, on a connection that may be dead.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	defer cancel()
+	_ = tx.Rollback(ctx) // a connection that fails here is closed, which rolls back too
 }
 
 // mayHaveBeenCommitted is false only where the call cannot have reached the server, or the server has refused it.
