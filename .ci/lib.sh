@@ -24,6 +24,38 @@ as_user() {
 	setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups "$@"
 }
 
+# As postgres when we are root: PostgreSQL and pgbouncer refuse to run as root.
+as_postgres() {
+	if [ "$(id -u)" = 0 ]; then as_user postgres "$@"; else "$@"; fi
+}
+
+# Debian's server programs.
+pg_bin=${PG_BIN:-/usr/lib/postgresql/15/bin}
+
+# server_start DIR [SETTING...]: a new server in DIR, whose socket is the only
+# way in.
+server_start() {
+	local dir=$1 setting options=
+	shift
+	[ -x "$pg_bin/initdb" ] || die "no PostgreSQL programs in $pg_bin"
+	[ "$(id -u)" != 0 ] || chown postgres "$dir"
+	chmod 755 "$dir" # for root, and for who tests
+	for setting in "listen_addresses=''" "unix_socket_directories=$dir" fsync=off "$@"; do
+		options+=" -c $setting"
+	done
+	(
+		cd "$dir"
+		as_postgres "$pg_bin/initdb" -D "$dir/data" -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >"$dir/initdb.log" ||
+			die "initdb failed"
+		as_postgres "$pg_bin/pg_ctl" -D "$dir/data" -l "$dir/data/log" -w -s start -o "$options"
+	) || {
+		cat "$dir/data/log" >&2
+		die "the server does not start"
+	}
+}
+
+server_stop() { as_postgres "$pg_bin/pg_ctl" -D "$1/data" -m immediate -s stop || true; }
+
 # Run a command with nothing in its environment but what a login has.
 clean_env() { env -i PATH="$PATH" HOME="$HOME" "$@"; }
 

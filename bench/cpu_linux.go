@@ -38,12 +38,31 @@ func cpuOfParent(backend int) (serverCPU, error) {
 	return cpuOf(stat.parent)
 }
 
+// used looks again when a child was reaped meanwhile: it is then among neither the living nor the ended.
 func (s serverCPU) used() (time.Duration, error) {
-	own, err := readStat(s.postmaster)
-	if err != nil {
-		return 0, fmt.Errorf("CPU time of the server: %w", err)
+	if !s.known() {
+		return 0, nil
 	}
-	total := own.cpu + own.ended
+	for {
+		before, err := readStat(s.postmaster)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of the server: %w", err)
+		}
+		living, err := s.living()
+		if err != nil {
+			return 0, err
+		}
+		after, err := readStat(s.postmaster)
+		if err != nil {
+			return 0, fmt.Errorf("CPU time of the server: %w", err)
+		}
+		if before.ended == after.ended {
+			return living + after.cpu + after.ended, nil
+		}
+	}
+}
+
+func (s serverCPU) living() (total time.Duration, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, err

@@ -80,8 +80,8 @@ func run(ctx context.Context, args []string) (err error) {
 	if r.Server, err = e.describe(ctx); err != nil {
 		return err
 	}
-	for _, w := range chosen {
-		groups, err := e.run(ctx, w)
+	for n, w := range chosen {
+		groups, err := e.run(ctx, w, e.budgetOf(chosen[n:], time.Since(began)))
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.id, err)
 		}

@@ -14,6 +14,9 @@ func workload1() workload {
 		for _, connections := range []int{1, 8} {
 			g := group{Name: "new keys, " + connectionText(connections), rounds: e.rounds}
 			for _, s := range []system{pgqueueSystem(), pgqueueSQLSystem(), riverSystem(), bareSystem(), bareInsertSystem()} {
+				if e.budget > 0 && s.name == bareInsertSystem().name {
+					continue // it differs little from bare
+				}
 				c := enqueueCell{system: s, connections: connections, call: func(q queue) call { return newKeys(q, new(atomic.Int64)) }, created: all}
 				g.Variants = append(g.Variants, e.enqueueVariant(c))
 			}

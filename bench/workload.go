@@ -32,17 +32,19 @@ func workloads() []workload {
 	return []workload{workload1(), workload2(), workload3(), workload4(), workload5(), workload6(), workload7(), workload8(), workload9()}
 }
 
-// run measures in rounds, A B C, B C A, C A B: what drifts on the machine meets all alike.
-func (e *env) run(ctx context.Context, w workload) ([]group, error) {
+// run measures in rounds, A B C, B C A, C A B: what drifts on the machine meets all alike. No round but the first of a group
+// begins that would not end in its share of the budget, if there is one.
+func (e *env) run(ctx context.Context, w workload, budget time.Duration) ([]group, error) {
 	groups := w.groups(e)
-	began := time.Now()
+	end := time.Now().Add(budget)
 	for g := range groups {
 		group := &groups[g]
 		group.Workload = w.id
-		// Each group has its share of what is left of the time.
-		end := time.Now().Add((e.budget - time.Since(began)) / time.Duration(len(groups)-g))
+		share := time.Now().Add(time.Until(end) / time.Duration(len(groups)-g))
+		var last time.Duration
 		for round := range group.rounds {
-			if round > 0 && e.budget > 0 && time.Now().After(end) {
+			roundBegan := time.Now()
+			if round > 0 && budget > 0 && roundBegan.Add(last).After(share) {
 				break
 			}
 			for turn := range group.Variants {
@@ -56,6 +58,7 @@ func (e *env) run(ctx context.Context, w workload) ([]group, error) {
 				fmt.Fprintf(os.Stderr, "%s %s, round %d/%d, %s: %.0f/s (%.1f s in all)\n",
 					w.id, group.Name, round+1, group.rounds, v.Name, s.Rate, time.Since(began).Seconds())
 			}
+			last = time.Since(roundBegan)
 		}
 	}
 	return groups, nil

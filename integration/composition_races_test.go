@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pgqueue/pgqueue/gen"
+	"github.com/pgqueue/pgqueue/integration/pgtest"
 )
 
 // C1, C3, C5: two sessions whose requests share only one of the two keys. The second waits for the first and then acts on what
@@ -65,6 +66,42 @@ func TestC5_RacingOverOneOfTheKeys(t *testing.T) {
 			})
 		}
 	}
+}
+
+// C3: a conflict is one at a moment. The gate looks at the window and at the active key in two statements; here the window ends
+// between them, and the same request, sent by another session, begins the next window and takes the key.
+func TestC3_WindowEndsBetweenTheTwoLooks(t *testing.T) {
+	t.Parallel()
+	e, clock := newClockEnv(t)
+	r := e.window("w", time.Hour)
+	r.ActiveKey = ptr("k")
+	clock.stop(t, noon)
+	e.discard(t, e.pool, e.create(t, r))
+
+	// The clock is read before the first look, and between the two.
+	exec(t, e.pool, "create sequence pgqueue_test.looks")
+	exec(t, e.pool, "alter function pgqueue._now() rename to _running")
+	exec(t, e.pool, `create function pgqueue._now() returns timestamptz language plpgsql volatile as $$
+		declare
+			v_now timestamptz := pgqueue._running();
+		begin
+			if current_setting('application_name') = 'stopped' and nextval('pgqueue_test.looks') = 2 then
+				perform pg_advisory_xact_lock(7);
+			end if;
+			return v_now;
+		end $$`)
+	gate, stopped := e.session(t, readCommitted), e.session(t, readCommitted, pgtest.RuntimeParam("application_name", "stopped"))
+	exec(t, gate, "select pg_advisory_lock(7)")
+	done := e.blocked(t, stopped, r)
+	clock.stop(t, noon.Add(time.Hour))
+	next := e.create(t, r)
+	exec(t, gate, "select pg_advisory_unlock(7)")
+	got := wait(t, done)
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	wantReused(t, got.receipt, next, gen.DuplicateMatchBoth)
+	checkInvariants(t, e.pool)
 }
 
 // C1, W2: a linked window counts from the link, not from the holder's own beginning, and ends on its own.

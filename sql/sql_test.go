@@ -2,11 +2,16 @@ package sql
 
 import (
 	"errors"
+	"io/fs"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/tern/v2/migrate"
+
+	"github.com/pgqueue/pgqueue/functions"
 )
 
 func TestServerCheck(t *testing.T) {
@@ -81,5 +86,39 @@ func TestOnlyTheNewestMigrationInstallsFunctions(t *testing.T) {
 		if installs := strings.Contains(m.text, "function pgqueue._gate("); installs != (i == installing) || installs != (m.functions != "") {
 			t.Errorf("%s installs functions: %v", m.name, installs)
 		}
+	}
+}
+
+// One function per file, under its name, in the folder of its role, and installed once.
+func TestFunctionFiles(t *testing.T) {
+	install, err := fs.ReadFile(functions.Files, "install.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	creates := regexp.MustCompile(`(?m)^create or replace (?:function|procedure) pgqueue\.(\w+)\(`)
+	count := 0
+	err = fs.WalkDir(functions.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || name == "install.sql" {
+			return err
+		}
+		count++
+		text, err := fs.ReadFile(functions.Files, name)
+		if err != nil {
+			return err
+		}
+		base := strings.TrimSuffix(path.Base(name), ".sql")
+		if found := creates.FindAllStringSubmatch(string(text), -1); len(found) != 1 || found[0][1] != base {
+			t.Errorf("%s creates %q, want only %s", name, found, base)
+		}
+		if strings.HasPrefix(base, "_") != (path.Dir(name) == "internal") {
+			t.Errorf("%s is in the wrong folder", name)
+		}
+		if n := strings.Count(string(install), `{{ template "`+name+`" . }}`); n != 1 {
+			t.Errorf("install.sql has %s %d times", name, n)
+		}
+		return nil
+	})
+	if err != nil || count < 50 {
+		t.Errorf("%d files, %v", count, err)
 	}
 }

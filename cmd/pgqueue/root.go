@@ -81,7 +81,7 @@ Exit codes: 0 fine, 1 something failed, 2 wrong usage.`,
 	add(groupTasks, newEnqueueCommand(a), newWorkCommand(a))
 	add(groupRepair, newStatsCommand(a), newTaskCommand(a), newRetryCommand(a), newDiscardCommand(a), newCancelCommand(a))
 	add(groupSetup, newDemoCommand(), newMigrateCommand(a), newSQLCommand(a), newDevCommand(a), newVersionCommand(a))
-	add(groupCare, newPruneCommand(a), newReapCommand(a))
+	add(groupCare, newPruneCommand(a), newReapCommand(a), newHammerCommand())
 	return root
 }
 

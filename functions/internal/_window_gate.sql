@@ -50,6 +50,11 @@ begin
 		end if;
 
 		if v_open and v_held and v_holder.holder_id <> v_seen.task_id then
+			-- The two looks are two statements: where the window ended between them, the holder is that of the next request.
+			perform from pgqueue.unique_window w
+			where w.namespace = p_namespace and w.key = v_window and w.task_id = v_seen.task_id
+				and w.accepted_at = v_seen.accepted_at and pgqueue._now() < w.expires_at;
+			continue when not found;
 			return pgqueue._refusal('PQ002',
 				format('uniqueness_composition_conflict: window key %s of task %s points to task %s, while its active key is held by task %s',
 					to_jsonb(p_window_key), to_jsonb(p_task_name), v_seen.task_id, v_holder.holder_id),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"os/exec"
@@ -19,8 +20,8 @@ import (
 	"github.com/pgqueue/pgqueue/sql"
 )
 
-// settings make what was committed survive, and put the SQLSTATE into the log.
-var settings = map[string]string{
+// durable makes what was committed survive, and puts the SQLSTATE into the log.
+var durable = map[string]string{
 	"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on",
 	"wal_level": "replica", "wal_keep_size": "256MB", "wal_retrieve_retry_interval": "200ms",
 	"log_line_prefix": "%m [%p] %a %e ", "max_connections": "150", "shared_buffers": "256MB",
@@ -29,6 +30,7 @@ var settings = map[string]string{
 // cluster is the server, and for a while its standby.
 type cluster struct {
 	programs devserver.Programs
+	settings map[string]string
 	logs     []string // of servers that are gone
 
 	mu      sync.Mutex
@@ -37,12 +39,14 @@ type cluster struct {
 	pool    *pgxpool.Pool // to the primary, past all proxies
 }
 
-func startCluster(ctx context.Context) (*cluster, error) {
+// startCluster starts a migrated server, with settings beside the usual ones and more SQL, if any.
+func startCluster(ctx context.Context, settings map[string]string, more string) (*cluster, error) {
 	programs, err := devserver.FindPrograms()
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{programs: programs}
+	c := &cluster{programs: programs, settings: maps.Clone(durable)}
+	maps.Copy(c.settings, settings)
 	if c.primary, err = c.server(ctx); err != nil {
 		return nil, err
 	}
@@ -55,13 +59,13 @@ func startCluster(ctx context.Context) (*cluster, error) {
 	}
 	err = sql.Migrate(ctx, conn)
 	if err == nil {
-		_, err = conn.Exec(ctx, auditSQL)
+		_, err = conn.Exec(ctx, auditSQL+more)
 	}
 	return c, errors.Join(err, conn.Close(ctx))
 }
 
 func (c *cluster) server(ctx context.Context) (*devserver.Server, error) {
-	return devserver.StartTemporary(ctx, devserver.Options{Programs: c.programs, TCP: true, Settings: settings})
+	return devserver.StartTemporary(ctx, devserver.Options{Programs: c.programs, TCP: true, Settings: c.settings})
 }
 
 // admin is a pool to whichever server is the primary. Its users live with errors while there is none.

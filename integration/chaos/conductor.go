@@ -26,13 +26,24 @@ const (
 	patience = 60 * time.Second
 )
 
-// conductor runs one round of all phases on a cluster of its own.
+// round is what one round does.
+type round struct {
+	out   io.Writer
+	seed  uint64 // of the schedules of faults and requests
+	plans []plan
+	keep  bool
+
+	// To see that the suite finds what is broken: settings of the server, and SQL that is run on the migrated database.
+	settings map[string]string
+	sabotage string
+}
+
+// conductor runs a round on a cluster of its own.
 type conductor struct {
-	out     io.Writer
-	seed    uint64
+	round
+
 	began   time.Time
 	dir     string
-	plans   []plan
 	cluster *cluster
 	proxies *proxies
 
@@ -53,11 +64,10 @@ type conductor struct {
 	findings []string
 }
 
-// runRound is a whole round. An error is the end of it before its time; what was found is in the summary either way.
-func runRound(ctx context.Context, out io.Writer, seed uint64, plans []plan, keep bool) (s summary, err error) {
+// run runs a whole round. An error is the end of it before its time; what was found is in the summary either way.
+func (r round) run(ctx context.Context) (s summary, err error) {
 	c := &conductor{
-		out: out, seed: seed, began: time.Now(), plans: plans, proxies: newProxies(), ledger: newLedger(),
-		restarts: make(map[devserver.StopMode]int),
+		round: r, began: time.Now(), proxies: newProxies(), ledger: newLedger(), restarts: make(map[devserver.StopMode]int),
 	}
 	if c.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
 		return s, err
@@ -69,8 +79,8 @@ func runRound(ctx context.Context, out io.Writer, seed uint64, plans []plan, kee
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		err = errors.Join(err, c.close(closing))
-		if keep || err != nil || len(c.findings) > 0 {
-			fmt.Fprintf(out, "journals and logs of the workers are in %s\n", c.dir)
+		if c.keep || err != nil || len(c.findings) > 0 {
+			fmt.Fprintf(c.out, "journals and logs of the workers are in %s\n", c.dir)
 		} else {
 			err = os.RemoveAll(c.dir)
 		}
@@ -83,7 +93,7 @@ func runRound(ctx context.Context, out io.Writer, seed uint64, plans []plan, kee
 	defer fail(nil)
 	watching.Go(func() { c.heartbeat(ctx) })
 	watching.Go(func() { c.watchPending(ctx) })
-	for i, p := range plans {
+	for i, p := range c.plans {
 		if err := c.runPhase(ctx, i, p); err != nil {
 			return c.summarize(), fmt.Errorf("phase %s: %w", p.name, cause(ctx, err))
 		}
@@ -91,7 +101,7 @@ func runRound(ctx context.Context, out io.Writer, seed uint64, plans []plan, kee
 	if err := c.drainWorkers(); err != nil {
 		return c.summarize(), err
 	}
-	fmt.Fprintf(out, "%s  last check\n", c.elapsed())
+	fmt.Fprintf(c.out, "%s  last check\n", c.elapsed())
 	err = c.check(ctx)
 	return c.summarize(), err
 }
@@ -115,7 +125,7 @@ func (c *conductor) find(format string, args ...any) {
 }
 
 func (c *conductor) start(ctx context.Context, fail func(error)) (err error) {
-	if c.cluster, err = startCluster(ctx); err != nil {
+	if c.cluster, err = startCluster(ctx, c.settings, c.sabotage); err != nil {
 		return err
 	}
 	source := &requests{}

@@ -75,11 +75,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	begin := time.Now()
 	var total summary
-	for round := 0; ; round++ {
-		seed := o.seed + uint64(round)
-		fmt.Printf("round %d, seed %d\n", round+1, seed)
-		s, err := runRound(ctx, os.Stdout, seed, plans, o.keep)
+	for n := 0; ; n++ {
+		seed := o.seed + uint64(n)
+		fmt.Printf("round %d, seed %d\n", n+1, seed)
+		s, err := round{out: os.Stdout, seed: seed, plans: plans, keep: o.keep}.run(ctx)
 		total.add(s)
+		total.broken = err != nil
 		if err != nil || len(s.findings) > 0 {
 			total.write(os.Stdout)
 			return errors.Join(err, errFound)

@@ -22,11 +22,11 @@ type plan struct {
 }
 
 var plans = []plan{
-	{name: "kills and stops", tasks: 10500, length: 22 * time.Second, kills: 10, stops: 5},
-	{name: "terminated backends", tasks: 10500, length: 20 * time.Second, kills: 6, stops: 2, terminations: 40},
-	{name: "server restarts", tasks: 10500, length: 24 * time.Second, kills: 6, stops: 2, terminations: 5, restarts: 3},
-	{name: "network", tasks: 10500, length: 24 * time.Second, kills: 6, stops: 2, network: 24, cutCommits: true},
-	{name: "failover", tasks: 10500, length: 24 * time.Second, kills: 6, stops: 2, failover: true},
+	{name: "kills and stops", tasks: 10200, length: 17 * time.Second, kills: 10, stops: 5},
+	{name: "terminated backends", tasks: 10200, length: 16 * time.Second, kills: 6, stops: 2, terminations: 40},
+	{name: "server restarts", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, terminations: 5, restarts: 3},
+	{name: "network", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, network: 9, cutCommits: true},
+	{name: "failover", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, failover: true},
 }
 
 // phase paces the producers while the faults of a plan are done.
@@ -99,7 +99,9 @@ func (c *conductor) runPhase(ctx context.Context, number int, p plan) error {
 		restarts++
 		return c.restart(ctx, map[bool]devserver.StopMode{true: devserver.Fast, false: devserver.Immediate}[restarts%3 == 0])
 	})
-	inject(5, p.network, func(_ context.Context, random *rand.Rand) error { return c.networkFault(random) })
+	for stream := range uint64(2) { // faults of the network take long, so two of them at a time
+		inject(5+stream, p.network, func(_ context.Context, random *rand.Rand) error { return c.networkFault(random) })
+	}
 	if p.failover {
 		faults.Add(1)
 		group.run(func(ctx context.Context) error {

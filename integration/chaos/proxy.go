@@ -8,6 +8,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/Shopify/toxiproxy/v2"
@@ -20,12 +21,15 @@ type proxies struct {
 	api  *toxiproxy.ApiServer
 	all  map[string]*toxiproxy.Proxy
 	list []*toxiproxy.Proxy
+
+	mu   sync.Mutex
+	busy map[string]bool // a fault is under way
 }
 
 func newProxies() *proxies {
 	return &proxies{
 		api: toxiproxy.NewServer(toxiproxy.NewMetricsContainer(prometheus.NewRegistry()), zerolog.Nop()),
-		all: make(map[string]*toxiproxy.Proxy),
+		all: make(map[string]*toxiproxy.Proxy), busy: make(map[string]bool),
 	}
 }
 
@@ -43,6 +47,24 @@ func (p *proxies) add(name, upstream string) (string, error) {
 		return "postgres://postgres@" + listen + "/postgres?sslmode=disable", nil
 	}
 	return "", errors.New("no free port for a proxy")
+}
+
+// take picks one of the names that no other fault is at, and reserves it.
+func (p *proxies) take(random *rand.Rand, names []string) *toxiproxy.Proxy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		if name := names[random.IntN(len(names))]; !p.busy[name] {
+			p.busy[name] = true
+			return p.all[name]
+		}
+	}
+}
+
+func (p *proxies) free(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, name)
 }
 
 // repoint sends all that connects from now on to another server, and cuts what is connected.
@@ -101,8 +123,8 @@ func delay(proxy *toxiproxy.Proxy, direction string, milliseconds int) (remove f
 
 // networkFault does something to the connections of one producer or worker slot.
 func (c *conductor) networkFault(random *rand.Rand) error {
-	names := c.victims
-	proxy := c.proxies.all[names[random.IntN(len(names))]]
+	proxy := c.proxies.take(random, c.victims)
+	defer c.proxies.free(proxy.Name)
 	direction := [...]string{upstream, downstream}[random.IntN(2)]
 	f := fault{scope: proxy.Name, from: time.Now()}
 	var remove func() error

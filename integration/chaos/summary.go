@@ -13,24 +13,24 @@ import (
 
 // summary is what was done and found, in one round or in all.
 type summary struct {
-	rounds  int
 	seconds float64
+	broken  bool // a round ended before its time
 	verdict
 
-	faults                map[string]int
-	immediate, fast       int
-	commitBefore          int
-	commitAfter           int
-	synchronous, checks   int
-	findings              []string
-	workers, producersRun int
+	faults              map[string]int
+	immediate, fast     int
+	commitBefore        int
+	commitAfter         int
+	synchronous, checks int
+	findings            []string
+	workers             int
 }
 
 func (c *conductor) summarize() summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := summary{
-		rounds: 1, seconds: time.Since(c.began).Seconds(), verdict: c.last, faults: make(map[string]int),
+		seconds: time.Since(c.began).Seconds(), verdict: c.last, faults: make(map[string]int),
 		immediate: c.restarts[devserver.Immediate], fast: c.restarts[devserver.Fast],
 		synchronous: c.synchronous, checks: c.checks, findings: slices.Clone(c.findings),
 	}
@@ -47,13 +47,11 @@ func (c *conductor) summarize() summary {
 	for _, w := range c.slots {
 		s.workers += w.generation
 	}
-	s.producersRun = len(c.producers) + len(c.cutters)
 	return s
 }
 
 // add sums up rounds.
 func (s *summary) add(o summary) {
-	s.rounds += o.rounds
 	s.seconds += o.seconds
 	s.immediate += o.immediate
 	s.fast += o.fast
@@ -62,7 +60,6 @@ func (s *summary) add(o summary) {
 	s.synchronous += o.synchronous
 	s.checks += o.checks
 	s.workers += o.workers
-	s.producersRun += o.producersRun
 	s.findings = append(s.findings, o.findings...)
 	for _, n := range [][2]*int{
 		{&s.offered, &o.offered}, {&s.created, &o.created}, {&s.reused, &o.reused}, {&s.refused, &o.refused},
@@ -134,7 +131,9 @@ func (s summary) write(out io.Writer) {
 	fmt.Fprintln(out, s.line())
 }
 
-func (s summary) ok() bool { return len(s.findings) == 0 && s.tasks > 0 && s.settledOnce == s.tasks }
+func (s summary) ok() bool {
+	return !s.broken && len(s.findings) == 0 && s.tasks > 0 && s.settledOnce == s.tasks
+}
 
 func (s summary) line() string {
 	verdict := "ok"

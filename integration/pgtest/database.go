@@ -107,9 +107,13 @@ func Configure(change func(*pgxpool.Config)) ConnOption { return change }
 // The search_path is empty, so that code that depends on one fails in the tests.
 func (db *DB) config(t testing.TB, options []ConnOption) *pgxpool.Config {
 	t.Helper()
-	url := db.URL()
+	var parameters []string
 	if mode := os.Getenv(ExecModeEnv); mode != "" {
-		url = db.URL("default_query_exec_mode", mode)
+		parameters = []string{"default_query_exec_mode", mode}
+	}
+	url := db.URL(parameters...)
+	if db.server.pooler != nil {
+		url = withDatabase(db.server.pooler, db.Name, parameters...)
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -119,7 +123,23 @@ func (db *DB) config(t testing.TB, options []ConnOption) *pgxpool.Config {
 	for _, option := range options {
 		option(config)
 	}
+	if db.server.pooler != nil {
+		dropDefaults(t, config.ConnConfig.RuntimeParams)
+	}
 	return config
+}
+
+// dropDefaults leaves out the settings that every connection of the pooler has anyway. It would refuse them, and any other.
+func dropDefaults(t testing.TB, params map[string]string) {
+	t.Helper()
+	for name, value := range params {
+		switch {
+		case name == "search_path" && value == "", name == "default_transaction_isolation" && value == "read committed":
+			delete(params, name)
+		case name != "application_name":
+			t.Fatalf("pgtest: a session through the pooler cannot have %s = %s", name, value)
+		}
+	}
 }
 
 // Pool opens a pool that is closed when the test ends.

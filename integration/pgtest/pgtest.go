@@ -9,9 +9,11 @@
 //
 // With none of them the tests fail and say what to install.
 //
-// The databases are clones of a template that Options.Migrate prepares once. Two more variables run the same tests in
-// other surroundings: PGQUEUE_TEST_ISOLATION becomes default_transaction_isolation of every database, and
-// PGQUEUE_TEST_EXEC_MODE becomes pgx's default_query_exec_mode of all pools and connections made here.
+// The databases are clones of a template that Options.Migrate prepares once. More variables run the same tests in
+// other surroundings: PGQUEUE_TEST_ISOLATION becomes default_transaction_isolation of every database,
+// PGQUEUE_TEST_EXEC_MODE becomes pgx's default_query_exec_mode of all pools and connections made here, and
+// PGQUEUE_TEST_POOLER_URL names a transaction pooler before the server of PGQUEUE_TEST_DATABASE_URL, through which they
+// go. The pooler sets an empty search_path on its own connections. DB.URL stays direct.
 package pgtest
 
 import (
@@ -33,6 +35,7 @@ const (
 	ImageEnv       = "PGQUEUE_TEST_IMAGE"
 	IsolationEnv   = "PGQUEUE_TEST_ISOLATION"
 	ExecModeEnv    = "PGQUEUE_TEST_EXEC_MODE"
+	PoolerURLEnv   = "PGQUEUE_TEST_POOLER_URL"
 )
 
 const (

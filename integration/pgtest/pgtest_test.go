@@ -307,7 +307,7 @@ func TestServerGivenByURL(t *testing.T) {
 		return err
 	}})
 	var err error
-	if h.server, err = givenServer(own.URL()); err != nil {
+	if h.server, err = givenServer(own.URL(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.server.log(t.Context()); !errors.Is(err, errors.ErrUnsupported) {

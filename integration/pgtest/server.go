@@ -20,15 +20,20 @@ const (
 )
 
 type server struct {
-	kind string
-	base *url.URL
+	kind   string
+	base   *url.URL
+	pooler *url.URL // nil without one
 	log  func(context.Context) (string, error)
 	stop func(context.Context) error
 }
 
 // url names a database of the server; "" means the one that it was given with.
 func (s *server) url(database string, parameters ...string) string {
-	full := *s.base
+	return withDatabase(s.base, database, parameters...)
+}
+
+func withDatabase(base *url.URL, database string, parameters ...string) string {
+	full := *base
 	if database != "" {
 		full.Path = "/" + database
 	}
@@ -65,7 +70,10 @@ func testSettings(extra map[string]string) map[string]string {
 // chooseServer falls back only from the default image: what somebody asked for must work.
 func chooseServer(ctx context.Context, extra map[string]string, env func(string) string) (*server, error) {
 	if given := env(DatabaseURLEnv); given != "" {
-		return givenServer(given)
+		return givenServer(given, env(PoolerURLEnv))
+	}
+	if env(PoolerURLEnv) != "" {
+		return nil, fmt.Errorf("%s needs %s, the server behind it", PoolerURLEnv, DatabaseURLEnv)
 	}
 	settings := testSettings(extra)
 	if image := env(ImageEnv); image != "" {
@@ -92,19 +100,31 @@ func chooseServer(ctx context.Context, extra map[string]string, env func(string)
 	return found, err
 }
 
-func givenServer(given string) (*server, error) {
-	base, err := url.Parse(given)
-	if err != nil || (base.Scheme != "postgres" && base.Scheme != "postgresql") {
-		return nil, fmt.Errorf("%s is not a postgres:// URL", DatabaseURLEnv) // without its text, which may hold a password
+func givenServer(given, pooler string) (*server, error) {
+	base, err := givenURL(DatabaseURLEnv, given)
+	if err != nil {
+		return nil, err
 	}
-	return &server{
+	s := &server{
 		kind: kindURL,
 		base: base,
 		log: func(context.Context) (string, error) {
 			return "", fmt.Errorf("out of reach for a server given by %s: %w", DatabaseURLEnv, errors.ErrUnsupported)
 		},
 		stop: func(context.Context) error { return nil },
-	}, nil
+	}
+	if pooler != "" {
+		s.pooler, err = givenURL(PoolerURLEnv, pooler)
+	}
+	return s, err
+}
+
+func givenURL(name, text string) (*url.URL, error) {
+	found, err := url.Parse(text)
+	if err != nil || (found.Scheme != "postgres" && found.Scheme != "postgresql") {
+		return nil, fmt.Errorf("%s is not a postgres:// URL", name) // without its text, which may hold a password
+	}
+	return found, nil
 }
 
 func startPrograms(ctx context.Context, settings map[string]string) (*server, error) {
