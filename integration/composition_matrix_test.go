@@ -56,10 +56,10 @@ func (c compositionCell) arrange(t *testing.T, e *env, clock clock) *composition
 	s.request.ActiveKey, s.request.Payload = ptr("k"), json.RawMessage(`1`)
 
 	first := s.request
-	switch {
-	case c.window == "none":
+	switch c.window {
+	case "none":
 		first.WindowKey = ptr("another")
-	case c.window == "open other":
+	case "open other":
 		first.Payload = json.RawMessage(`2`)
 	}
 	if c.window != "none" || c.active == "held by same" {

@@ -44,7 +44,7 @@ func TestA1_A10_A18_ProducersAndWorkers(t *testing.T) {
 				if kind != "active" {
 					// Windows that end while the race runs.
 					tr.request = func(key int) request {
-						r := e.window(fmt.Sprint(key), 20*time.Millisecond)
+						r := e.window(fmt.Sprint(key), 3*time.Millisecond)
 						r.ActiveKey = ptr(fmt.Sprint(key))
 						return r
 					}

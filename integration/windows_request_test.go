@@ -200,6 +200,20 @@ func TestW6_PolicyDrift(t *testing.T) {
 	}
 }
 
+// W6: a policy that is spelled out, but is the default, is no other policy.
+func TestW6_DefaultIsNoDrift(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	id := e.create(t, e.window("w", time.Hour))
+	explicit := e.window("w", time.Hour)
+	explicit.MaxAttempts, explicit.Backoff, explicit.MaxBackoff = ptr(10), ptr(5*time.Second), ptr(time.Hour)
+	got := e.enqueue(t, explicit)
+	wantReused(t, got, id, gen.DuplicateMatchWindow)
+	if *got.PolicyDrift {
+		t.Error("the default, given explicitly, counts as another policy")
+	}
+}
+
 // W6: what took an expired window over sets the policy to compare with.
 func TestW6_DriftAfterTakeover(t *testing.T) {
 	t.Parallel()

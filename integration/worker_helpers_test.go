@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ var plainJob = pgqueue.Define("job", pgqueue.TaskOptions[job]{})
 type house struct {
 	*pgqueue.Client
 
-	db *pgtest.DB
+	db     *pgtest.DB
+	listen *pgx.ConnConfig
 }
 
 func newHouse(t *testing.T, options ...pgtest.Option) *house {
@@ -37,7 +39,13 @@ func newHouse(t *testing.T, options ...pgtest.Option) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{client, db}
+	h := &house{Client: client, db: db}
+	if os.Getenv(pgtest.PoolerURLEnv) != "" { // no notification comes through one
+		if h.listen, err = pgx.ParseConfig(db.URL()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
 }
 
 // testLog writes to the test's log. Not through t.Log: handlers that are left behind may log after the test.
@@ -49,7 +57,7 @@ func testLog(t testing.TB) *slog.Logger {
 func (h *house) quick(change ...func(*pgqueue.WorkerConfig)) *pgqueue.Worker {
 	config := pgqueue.WorkerConfig{
 		Name: "quick", Concurrency: 4, Lease: 600 * time.Millisecond, PollInterval: 50 * time.Millisecond,
-		ReapInterval: 100 * time.Millisecond,
+		ReapInterval: 100 * time.Millisecond, ListenConfig: h.listen,
 	}
 	for _, c := range change {
 		c(&config)

@@ -62,8 +62,7 @@ begin
 			and num_nonnulls(r.run_after, r.delay) < 2 and isfinite(coalesce(r.run_after, 'epoch'))
 			and coalesce(r.delay, '0') >= interval '0'
 			and octet_length(r.task_name) between 1 and 200 and octet_length(r.queue) between 1 and 200
-			and r.priority between -100 and 100 and r.max_attempts between 1 and 10000 and pg_column_size(r.payload) < 1024
-			-- A number with a large exponent is stored in a few bytes and written in many.
+			and r.priority between -100 and 100 and r.max_attempts between 1 and 10000
 			and octet_length(r.payload::text) <= 1048576
 			and coalesce(octet_length(r.active_key), 1) between 1 and 512
 			and r.task_name || r.queue || coalesce(r.active_key, '') !~ E'[\u0001-\u001f\u007f-\u009f]', false)),

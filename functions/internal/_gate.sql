@@ -62,7 +62,7 @@ begin
 					and octet_length(v.to_queue) between 1 and 200 and v.to_priority between -100 and 100
 					and v.to_max_attempts between 1 and 10000
 					-- A number with a large exponent is stored in a few bytes and written in many.
-					and pg_column_size(p_payload) < 1024 and octet_length(p_payload::text) <= 1048576
+					and octet_length(p_payload::text) <= 1048576
 					and p_namespace || p_task_name || v.to_queue !~ E'[\u0001-\u001f\u007f-\u009f]'
 					and num_nonnulls(v.max_payload_bytes, v.type_policy, p_run_after, p_delay, p_backoff, p_max_backoff, p_timeout, p_lease, p_resource_keys) = 0
 				) is not true then

@@ -22,11 +22,11 @@ type plan struct {
 }
 
 var plans = []plan{
-	{name: "kills and stops", tasks: 10200, length: 17 * time.Second, kills: 10, stops: 5},
-	{name: "terminated backends", tasks: 10200, length: 16 * time.Second, kills: 6, stops: 2, terminations: 40},
-	{name: "server restarts", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, terminations: 5, restarts: 3},
-	{name: "network", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, network: 9, cutCommits: true},
-	{name: "failover", tasks: 10200, length: 18 * time.Second, kills: 6, stops: 2, failover: true},
+	{name: "kills and stops", tasks: 10200, length: 15 * time.Second, kills: 10, stops: 5},
+	{name: "terminated backends", tasks: 10200, length: 14 * time.Second, kills: 6, stops: 2, terminations: 40},
+	{name: "server restarts", tasks: 10200, length: 16 * time.Second, kills: 6, stops: 2, terminations: 5, restarts: 3},
+	{name: "network", tasks: 10200, length: 16 * time.Second, kills: 6, stops: 2, network: 9, cutCommits: true},
+	{name: "failover", tasks: 10200, length: 16 * time.Second, kills: 6, stops: 2, failover: true},
 }
 
 // phase paces the producers while the faults of a plan are done.
@@ -117,9 +117,11 @@ func (c *conductor) runPhase(ctx context.Context, number int, p plan) error {
 	if err := group.wait(); err != nil {
 		return err
 	}
+	loaded := time.Now()
 	if err := c.drain(ctx); err != nil {
 		return err
 	}
+	fmt.Fprintf(c.out, "%s  %.0f s under load, %.0f s more until all was settled\n", c.elapsed(), loaded.Sub(ph.begin).Seconds(), time.Since(loaded).Seconds())
 	return c.check(ctx)
 }
 

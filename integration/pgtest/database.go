@@ -129,14 +129,17 @@ func (db *DB) config(t testing.TB, options []ConnOption) *pgxpool.Config {
 	return config
 }
 
-// dropDefaults leaves out the settings that every connection of the pooler has anyway. It would refuse them, and any other.
+// poolerSettings are what the pooler sets on each of its connections. It would refuse a session that brings them, or any other.
+var poolerSettings = map[string]string{
+	"search_path": "", "default_transaction_isolation": "read committed", "statement_timeout": "20s",
+}
+
 func dropDefaults(t testing.TB, params map[string]string) {
 	t.Helper()
 	for name, value := range params {
-		switch {
-		case name == "search_path" && value == "", name == "default_transaction_isolation" && value == "read committed":
+		if own, known := poolerSettings[name]; known && own == value {
 			delete(params, name)
-		case name != "application_name":
+		} else if name != "application_name" {
 			t.Fatalf("pgtest: a session through the pooler cannot have %s = %s", name, value)
 		}
 	}
