@@ -39,6 +39,9 @@
 {{ template "internal/_batch_locks.sql" . }}
 {{ template "internal/_batch_sequence.sql" . }}
 {{ template "internal/_batch_set.sql" . }}
+{{ template "internal/_claim_priorities.sql" . }}
+{{ template "internal/_claim_queue.sql" . }}
+{{ template "internal/_claim_range.sql" . }}
 {{ template "internal/_declared_keys.sql" . }}
 {{ template "internal/_derived_key.sql" . }}
 {{ template "internal/_fingerprint.sql" . }}

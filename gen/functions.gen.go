@@ -476,7 +476,9 @@ type ClaimParams struct {
 // Claim calls pgqueue.claim.
 //
 // Takes due READY tasks under a lease and returns them RUNNING: queues in the order given, in each the higher priority first,
-// then the earlier due time. Waits for no lock: rows that others hold are passed over, so two claimers never get one task.
+// then the earlier due time (while another session holds an old snapshot, a task that comes in before others that were claimed
+// may follow up to a second later). Waits for no lock: rows that others hold are passed over, so two claimers never get one
+// task.
 //
 // lease_id: from open_lease. queues: default {default}; paused ones give nothing. max_tasks: 1 to 10000, default 1. wait_for:
 // when nothing was found, say that a worker will wait this long for these queues, so that enqueues notify channel

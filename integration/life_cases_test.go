@@ -111,3 +111,58 @@ func TestLockTableStaysSmall(t *testing.T) {
 		t.Errorf("%d keys of finished tasks are left", n)
 	}
 }
+
+// case_C54: under a snapshot that another session holds, a claim does not walk over all that was claimed since; and what comes in
+// before that place is found when the claim runs dry.
+func TestClaimUnderOldSnapshot(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const batch, batches = 100, 40
+	exec(t, e.pool, "select pgqueue.enqueue('work', namespace => $1::text) from generate_series(1, $2::integer)", e.ns, batch*(batches+1))
+	old := e.session(t, repeatableRead)
+	exec(t, old, "begin")
+	exec(t, old, "select count(*) from pgqueue.task")
+	conn, lease := e.session(t, readCommitted), e.lease(t, time.Hour)
+	cost := func() int64 {
+		t.Helper()
+		const fetched = "select pg_stat_get_xact_blocks_fetched('pgqueue.task'::regclass)"
+		tx, err := conn.Begin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := value[int64](t, tx, fetched)
+		claimed := e.claimMany(t, tx, lease, batch)
+		after := value[int64](t, tx, fetched)
+		for _, task := range claimed {
+			e.complete(t, tx, task)
+		}
+		if err := tx.Commit(t.Context()); err != nil || len(claimed) != batch {
+			t.Fatalf("claimed %d, %v", len(claimed), err)
+		}
+		return after - before
+	}
+	first, most := cost(), int64(0)
+	walks := 0
+	for range batches - 1 {
+		if c := cost(); c > 3*first {
+			walks++
+			most = max(most, c)
+		}
+	}
+	// One look from the beginning each second is due, and a few before the place is remembered.
+	if walks > batches/2 {
+		t.Errorf("%d of %d claims walked over what is gone: the first fetched %d pages, one %d", walks, batches, first, most)
+	}
+	early := e.add(t, gen.EnqueueParams{RunAfter: ptr(time.Unix(0, 0))})
+	found := false
+	for range 3 {
+		for _, task := range e.claimMany(t, conn, lease, batch) {
+			found = found || task.ID == early
+		}
+	}
+	if !found {
+		t.Error("a task that came in before the remembered place is not found")
+	}
+	exec(t, old, "commit")
+	checkInvariants(t, e.pool)
+}

@@ -122,20 +122,20 @@ func (m *model) created(r modelRequest, id uuid.UUID, runAfter time.Time) {
 	}
 }
 
-// claim takes the task that has been due the longest.
-func (m *model) claim(lease *modelLease) *modelTask {
-	var first *modelTask
+// due is the task to be claimed first: the one that has been due the longest.
+func (m *model) due() (first *modelTask) {
 	for _, t := range m.tasks {
 		if t.status == gen.TaskStatusReady && !t.runAfter.After(m.now) && (first == nil || t.runAfter.Before(first.runAfter)) {
 			first = t
 		}
 	}
-	if first != nil {
-		first.status, first.lease, first.cancelled = gen.TaskStatusRunning, lease, false
-		first.attempt++
-		first.leaseNumber++
-	}
 	return first
+}
+
+func (t *modelTask) claim(lease *modelLease) {
+	t.status, t.lease, t.cancelled = gen.TaskStatusRunning, lease, false
+	t.attempt++
+	t.leaseNumber++
 }
 
 // mayWrite tells whether an execution may write its outcome.

@@ -28,6 +28,11 @@ func (w *Worker) fetch(ctx context.Context, wake *wake) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, errNoLease):
+			// keepLeases opens one, and says why when it cannot.
+			if !sleep(ctx, min(w.config.Lease/10, 100*time.Millisecond)) {
+				return
+			}
 		case err != nil:
 			failures++
 			w.log.Warn("claim", "error", err)

@@ -60,24 +60,45 @@ func (w *Worker) closeLease(ctx context.Context, s *session, keep []uuid.UUID) e
 	return nil
 }
 
-// keepLeases renews until ctx ends: one statement for a lease, however many tasks run.
+// keepLeases renews until ctx ends: one statement for a lease, however many tasks run. A lease that is missing is opened at once.
 func (w *Worker) keepLeases(ctx context.Context) {
-	for pause := w.config.Lease / 3; sleep(ctx, pause); {
+	for pause := w.config.Lease / 3; w.waitForLeases(ctx, pause); {
 		healthy := true
 		for _, s := range w.allSessions() {
 			healthy = w.keepLease(ctx, s) && healthy
 		}
 		if w.currentSession() == nil {
-			if err := w.openSession(ctx); err != nil && ctx.Err() == nil {
-				w.log.Warn("lease", "error", err)
-				healthy = false
-			}
+			healthy = w.reopenSession(ctx) && healthy
 		}
 		pause = w.config.Lease / 3
 		if !healthy {
-			pause = w.config.Lease / 10
+			pause = min(w.config.Lease/10, time.Second)
 		}
 	}
+}
+
+// waitForLeases waits for the next renewal, or until the worker has no lease to claim under. It tells whether ctx still lives.
+func (w *Worker) waitForLeases(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.missing:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// reopenSession is bounded as a renewal is: it may have met a connection that is dead and does not say so, and the leases under which
+// tasks run must be renewed meanwhile.
+func (w *Worker) reopenSession(ctx context.Context) bool {
+	opening, cancel := context.WithTimeout(ctx, w.config.Lease/3)
+	defer cancel()
+	err := w.openSession(opening)
+	if err != nil && ctx.Err() == nil {
+		w.log.Warn("lease", "error", err)
+	}
+	return err == nil
 }
 
 // keepLease renews one lease, and closes it when it has retired and nothing runs under it. A lease that is lost, by the database's
@@ -122,8 +143,18 @@ func (w *Worker) keepLease(ctx context.Context, s *session) (healthy bool) {
 func (w *Worker) retire(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.current == s {
-		w.current = nil
+	w.endClaims(s)
+}
+
+// endClaims wants the lock held.
+func (w *Worker) endClaims(s *session) {
+	if w.current != s {
+		return
+	}
+	w.current = nil
+	select {
+	case w.missing <- struct{}{}:
+	default:
 	}
 }
 
@@ -141,9 +172,7 @@ func (w *Worker) loseSession(s *session) {
 func (w *Worker) removeSession(s *session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.current == s {
-		w.current = nil
-	}
+	w.endClaims(s)
 	for i, other := range w.sessions {
 		if other == s {
 			w.sessions = append(w.sessions[:i:i], w.sessions[i+1:]...)

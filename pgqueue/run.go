@@ -70,7 +70,9 @@ func (w *Worker) execute(ctx context.Context, s *session, task gen.ClaimedTask) 
 		return
 	default:
 		o.setError(err, cause, trace)
-		w.log.Info("task failed", "task", task.ID, "name", task.Name, "attempt", task.Attempt, "error", err)
+		if o.failed {
+			w.log.Info("task failed", "task", task.ID, "name", task.Name, "attempt", task.Attempt, "error", err)
+		}
 	}
 	w.outcomes.add(o)
 }

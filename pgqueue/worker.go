@@ -43,6 +43,8 @@ type WorkerConfig struct {
 const (
 	maxConcurrency = 10000
 	abandonTimeout = 5 * time.Second
+	// reapTimeout is for connections that are dead and do not say so; a sweep is rolled back at its end.
+	reapTimeout = time.Minute
 )
 
 // Worker runs tasks. Make it with NewWorker, give it handlers with Handle, and start it with Run.
@@ -55,6 +57,7 @@ type Worker struct {
 
 	abandon     chan struct{}
 	abandonOnce sync.Once
+	missing     chan struct{} // signals that there is no current session
 
 	outcomes *outcomes
 	slots    chan struct{}
@@ -95,7 +98,7 @@ func NewWorker(client *Client, config WorkerConfig) *Worker {
 	}
 	return &Worker{
 		client: client, config: config, log: config.Logger.With("worker", config.Name),
-		handlers: make(map[string]handler), abandon: make(chan struct{}),
+		handlers: make(map[string]handler), abandon: make(chan struct{}), missing: make(chan struct{}, 1),
 		running: make(map[execution]context.CancelCauseFunc),
 	}
 }
@@ -207,7 +210,9 @@ func (w *Worker) freeSlots(n int) {
 // reap takes back tasks of dead workers, this one's own former leases among them.
 func (w *Worker) reap(ctx context.Context) {
 	for sleep(ctx, jitter(w.config.ReapInterval)) {
-		reaped, err := w.client.Reap(ctx)
+		reaping, cancel := context.WithTimeout(ctx, reapTimeout)
+		reaped, err := w.client.Reap(reaping)
+		cancel()
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.log.Warn("reap", "error", err)

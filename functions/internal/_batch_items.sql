@@ -7,7 +7,7 @@ language plpgsql
 volatile
 as $$
 declare
-	v_types constant jsonb := '{"task_name": "string", "payload": "value", "queue": "string", "priority": "number",
+	v_types constant jsonb := jsonb '{"task_name": "string", "payload": "value", "queue": "string", "priority": "number",
 		"run_after": "string", "delay": "string", "active_key": "string", "window_key": "string", "window_length": "string",
 		"max_attempts": "number", "backoff": "string", "max_backoff": "string", "timeout": "string", "lease": "string",
 		"resource_keys": "array", "metadata": "value", "unique": "boolean"}';

@@ -20,8 +20,7 @@ declare
 	v_left integer := coalesce(claim.max_tasks, 1);
 	v_now timestamptz := pgqueue._now();
 	v_queue text;
-	v_priority integer;
-	v_claimed integer;
+	v_tasks pgqueue.claimed_task[];
 	v_any boolean := false;
 begin
 	if v_left not between 1 and 10000 then
@@ -40,40 +39,11 @@ begin
 		exit when v_left = 0;
 		perform from pgqueue.queue q where q.namespace = v_namespace and q.name = v_queue and q.paused_at is not null;
 		continue when found;
-		v_priority := 101;
-		-- One priority after the other, so that each look is one range of the index: tasks that are not due yet are never walked.
-		while v_left > 0 loop
-			select t.priority::integer into v_priority
-			from pgqueue.task t
-			where t.namespace = v_namespace and t.queue = v_queue and t.claimable and t.priority < v_priority
-			order by t.priority desc
-			limit 1;
-			exit when not found;
-			return query
-			with candidate as materialized (
-				select t.id
-				from pgqueue.task t
-				where t.namespace = v_namespace and t.queue = v_queue and t.claimable
-					and t.priority = v_priority and t.run_after <= v_now
-				order by t.run_after, t.id
-				limit v_left
-				for no key update skip locked
-			), claimed as (
-				update pgqueue.task t
-				set status = 'RUNNING', claimable = false, attempt = t.attempt + 1, started_at = v_now,
-					lease_id = claim.lease_id, lease_number = t.lease_number + 1, cancel_requested_at = null
-				from candidate c
-				where t.namespace = v_namespace and t.id = c.id
-				returning t.*
-			)
-			select c.id, c.name::text, c.queue::text, c.payload, c.metadata, c.resource_keys, c.priority::integer, c.attempt, c.max_attempts,
-				c.lease_number, (c.policy ->> 'timeout')::bigint * interval '1 millisecond', c.run_after, c.created_at, v_now
-			from claimed c
-			order by c.run_after, c.id;
-			get diagnostics v_claimed = row_count;
-			v_left := v_left - v_claimed;
-			v_any := v_any or v_claimed > 0;
-		end loop;
+		v_tasks := pgqueue._claim_queue(v_namespace, v_queue, claim.lease_id, v_left, v_now);
+		continue when v_tasks is null;
+		v_left := v_left - cardinality(v_tasks);
+		v_any := true;
+		return query select t.* from unnest(v_tasks) t;
 	end loop;
 	if not v_any and claim.wait_for is not null then
 		perform pgqueue._announce(v_namespace, v_queues, claim.wait_for);
@@ -81,7 +51,7 @@ begin
 end
 $$;
 comment on function pgqueue.claim(uuid, text[], integer, interval, text) is
-'Takes due READY tasks under a lease and returns them RUNNING: queues in the order given, in each the higher priority first, then the earlier due time. Waits for no lock: rows that others hold are passed over, so two claimers never get one task.
+'Takes due READY tasks under a lease and returns them RUNNING: queues in the order given, in each the higher priority first, then the earlier due time (while another session holds an old snapshot, a task that comes in before others that were claimed may follow up to a second later). Waits for no lock: rows that others hold are passed over, so two claimers never get one task.
 lease_id: from open_lease. queues: default {default}; paused ones give nothing. max_tasks: 1 to 10000, default 1. wait_for: when nothing was found, say that a worker will wait this long for these queues, so that enqueues notify channel ''pgqueue:<namespace>'' with the queue''s name; then claim once more before waiting. namespace: default ''default''.
 Run it at READ COMMITTED; at stricter levels a busy queue gives 40001. Errors: PQ009 the lease has expired or is unknown, 22023 bad argument.';
 revoke all on function pgqueue.claim(uuid, text[], integer, interval, text) from public;

@@ -97,7 +97,7 @@ func (c *conductor) runPhase(ctx context.Context, number int, p plan) error {
 	restarts := 0
 	inject(4, p.restarts, func(ctx context.Context, _ *rand.Rand) error {
 		restarts++
-		return c.restart(ctx, map[bool]devserver.StopMode{true: devserver.Fast, false: devserver.Immediate}[restarts%3 == 0])
+		return c.restart(ctx, restarts)
 	})
 	for stream := range uint64(2) { // faults of the network take long, so two of them at a time
 		inject(5+stream, p.network, func(_ context.Context, random *rand.Rand) error { return c.networkFault(random) })
@@ -125,10 +125,21 @@ func (c *conductor) runPhase(ctx context.Context, number int, p plan) error {
 	return c.check(ctx)
 }
 
-// restart takes the server down under load, and up again.
-func (c *conductor) restart(ctx context.Context, mode devserver.StopMode) error {
+// restart takes the server down under load, and up again: without a checkpoint, every second time after all leases have ended, and
+// every third time as an operator would.
+func (c *conductor) restart(ctx context.Context, number int) error {
+	mode, down := devserver.Immediate, time.Duration(0)
+	if number%3 == 0 {
+		mode = devserver.Fast
+	} else if number%2 == 0 {
+		down = lease + time.Second
+	}
 	f := fault{kind: faultRestart, from: time.Now()}
-	if err := c.cluster.primary.Restart(ctx, mode); err != nil {
+	if err := c.cluster.primary.Halt(ctx, mode); err != nil {
+		return err
+	}
+	sleep(ctx, down)
+	if err := c.cluster.primary.Start(ctx); err != nil {
 		return err
 	}
 	f.to = time.Now()

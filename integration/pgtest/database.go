@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -105,17 +106,17 @@ func ExecMode(mode pgx.QueryExecMode) ConnOption {
 func Configure(change func(*pgxpool.Config)) ConnOption { return change }
 
 // The search_path is empty, so that code that depends on one fails in the tests.
-func (db *DB) config(t testing.TB, options []ConnOption) *pgxpool.Config {
+func (db *DB) config(t testing.TB, pooler *url.URL, options []ConnOption) *pgxpool.Config {
 	t.Helper()
 	var parameters []string
 	if mode := os.Getenv(ExecModeEnv); mode != "" {
 		parameters = []string{"default_query_exec_mode", mode}
 	}
-	url := db.URL(parameters...)
-	if db.server.pooler != nil {
-		url = withDatabase(db.server.pooler, db.Name, parameters...)
+	server := db.server.base
+	if pooler != nil {
+		server = pooler
 	}
-	config, err := pgxpool.ParseConfig(url)
+	config, err := pgxpool.ParseConfig(withDatabase(server, db.Name, parameters...))
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -123,7 +124,7 @@ func (db *DB) config(t testing.TB, options []ConnOption) *pgxpool.Config {
 	for _, option := range options {
 		option(config)
 	}
-	if db.server.pooler != nil {
+	if pooler != nil {
 		dropDefaults(t, config.ConnConfig.RuntimeParams)
 	}
 	return config
@@ -145,10 +146,10 @@ func dropDefaults(t testing.TB, params map[string]string) {
 	}
 }
 
-// Pool opens a pool that is closed when the test ends.
+// Pool opens a pool that is closed when the test ends. It goes through the pooler where there is one.
 func (db *DB) Pool(t testing.TB, options ...ConnOption) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.NewWithConfig(t.Context(), db.config(t, options))
+	pool, err := pgxpool.NewWithConfig(t.Context(), db.config(t, db.server.pooler, options))
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}
@@ -159,10 +160,10 @@ func (db *DB) Pool(t testing.TB, options ...ConnOption) *pgxpool.Pool {
 	return pool
 }
 
-// Conn opens one connection that is closed when the test ends.
+// Conn opens one connection that is closed when the test ends, always to the server itself: who asks for one wants a session.
 func (db *DB) Conn(t testing.TB, options ...ConnOption) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.ConnectConfig(t.Context(), db.config(t, options).ConnConfig)
+	conn, err := pgx.ConnectConfig(t.Context(), db.config(t, nil, options).ConnConfig)
 	if err != nil {
 		t.Fatalf("pgtest: %v", err)
 	}

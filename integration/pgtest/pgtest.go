@@ -12,8 +12,8 @@
 // The databases are clones of a template that Options.Migrate prepares once. More variables run the same tests in
 // other surroundings: PGQUEUE_TEST_ISOLATION becomes default_transaction_isolation of every database,
 // PGQUEUE_TEST_EXEC_MODE becomes pgx's default_query_exec_mode of all pools and connections made here, and
-// PGQUEUE_TEST_POOLER_URL names a transaction pooler before the server of PGQUEUE_TEST_DATABASE_URL, through which they
-// go. It must set search_path = '' and statement_timeout = '20s' on its connections. DB.URL stays direct.
+// PGQUEUE_TEST_POOLER_URL names a transaction pooler before the server of PGQUEUE_TEST_DATABASE_URL, through which all
+// pools go. It must set search_path = ” and statement_timeout = '20s' on its connections.
 package pgtest
 
 import (

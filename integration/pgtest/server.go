@@ -23,8 +23,8 @@ type server struct {
 	kind   string
 	base   *url.URL
 	pooler *url.URL // nil without one
-	log  func(context.Context) (string, error)
-	stop func(context.Context) error
+	log    func(context.Context) (string, error)
+	stop   func(context.Context) error
 }
 
 // url names a database of the server; "" means the one that it was given with.
