@@ -107,7 +107,8 @@ func TestCompleteTx(t *testing.T) {
 	h := newHouse(t)
 	h.exec(t, "create table public.ledger (n int)")
 	pool := h.db.Pool(t)
-	w := h.quick()
+	// Each open transaction keeps a connection, and a pooler may have two: the worker needs one besides.
+	w := h.quick(func(c *pgqueue.WorkerConfig) { c.Concurrency = 1 })
 	pgqueue.Handle(w, plainJob, func(ctx context.Context, task *pgqueue.Task[job]) error {
 		tx, err := pool.Begin(ctx)
 		if err != nil {

@@ -15,7 +15,7 @@ declare
 	v_position text[] := string_to_array(nullif(current_setting(v_setting, true), ''), ' ');
 	v_now bigint := (extract(epoch from p_now) * 1000000)::bigint;
 	v_priority integer;
-	v_blocks bigint;
+	v_walked bigint;
 	v_tasks pgqueue.claimed_task[];
 	v_last pgqueue.claimed_task;
 begin
@@ -33,10 +33,10 @@ begin
 		end if;
 	end if;
 	if v_tasks is null then
-		v_blocks := pg_stat_get_xact_blocks_fetched('pgqueue.task'::regclass);
+		v_walked := pg_stat_get_xact_tuples_returned('pgqueue.task_claim_idx'::regclass);
 		v_tasks := pgqueue._claim_priorities(p_namespace, p_queue, 101, -101, p_lease_id, p_limit, p_now);
-		-- A claimed task costs some ten of its table's pages. Many more were fetched for entries of rows that are gone.
-		if pg_stat_get_xact_blocks_fetched('pgqueue.task'::regclass) - v_blocks <= 200 + 20 * coalesce(cardinality(v_tasks), 0) then
+		-- The statistics of this session count every index entry that it has walked over, of rows that are gone too.
+		if pg_stat_get_xact_tuples_returned('pgqueue.task_claim_idx'::regclass) - v_walked <= 500 + 2 * coalesce(cardinality(v_tasks), 0) then
 			if v_position is not null then
 				perform set_config(v_setting, '', false);
 			end if;

@@ -56,15 +56,6 @@ func (l *faultLog) all() []fault {
 	return slices.Clone(l.faults)
 }
 
-func (l *faultLog) count(kind string) (n int) {
-	for _, f := range l.all() {
-		if f.kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
 // schedule spreads n faults over a phase at random times, and does them one after the other; what comes late is done late, never
 // left out.
 func schedule(ctx context.Context, random *rand.Rand, begin time.Time, length time.Duration, n int, do func(random *rand.Rand) error) error {
