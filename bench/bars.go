@@ -59,6 +59,8 @@ func bars(groups []group) []bar {
 		case "W6":
 			of(g, limit, extra("p50_ms"), false, 1.5, "p50")
 			add(g, "p99, ms", median(pick(g.samples(mine), extra("p99_ms"))), false, 3)
+		case "W10":
+			add(g, "p99 beside the pruners / before", median(pick(g.samples(mine), extra("p99_ms")))/median(pick(g.samples(mine), extra("baseline_p99_ms"))), false, 2)
 		case "W7":
 			add(g, "rate, with / alone", ratio(g.samples(mine), g.samples(mine+alone), extra("handlers_per_second")), true, 0.95)
 		case "W8":

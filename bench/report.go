@@ -117,6 +117,9 @@ func (g group) remarks(v variant) string {
 		say("worker's peak memory %.0f MB", median(pick(v.Samples, extra("worker_peak_bytes")))/1e6)
 	case "W6":
 		say("p99 %.2f ms", median(pick(v.Samples, extra("p99_ms"))))
+	case "W10":
+		say("p99 before %.2f ms", median(pick(v.Samples, extra("baseline_p99_ms"))))
+		say("beside the pruners %.2f ms", median(pick(v.Samples, extra("p99_ms"))))
 	case "W7":
 		say("keeps %.0f %%", 100*ratio(v.Samples, g.samples(v.Name+alone), extra("handlers_per_second")))
 	case "W8":

@@ -15,19 +15,20 @@ type scale struct {
 	pending       int           // W7
 	snapshot      int           // W8
 	history       []int         // W9
+	pruned        int           // W10
 }
 
 func newScale(o options) scale {
 	s := scale{
 		rounds: 5, slowRounds: 3, latencyRounds: 3, cell: 4 * time.Second, warm: time.Second,
 		tasks: 20_000, gueTasks: 20_000, latencies: 100, pending: 1_000_000, snapshot: 100_000,
-		history: []int{10_000, 1_000_000, 10_000_000},
+		history: []int{10_000, 1_000_000, 10_000_000}, pruned: 1_000_000,
 	}
 	if o.quick {
 		s = scale{
 			rounds: 3, slowRounds: 1, latencyRounds: 1, budget: 215 * time.Second, cell: 500 * time.Millisecond, warm: 200 * time.Millisecond,
 			tasks: 20_000, gueTasks: 4_000, latencies: 60, pending: 200_000, snapshot: 30_000,
-			history: []int{10_000, 200_000},
+			history: []int{10_000, 200_000}, pruned: 50_000,
 		}
 	}
 	if o.rounds > 0 {
@@ -37,7 +38,7 @@ func newScale(o options) scale {
 }
 
 // weights share the budget out: about the seconds that each workload takes in the end.
-var weights = map[string]float64{"W1": 24, "W2": 22, "W3": 14, "W4": 40, "W5": 28, "W6": 15, "W7": 20, "W8": 26, "W9": 28}
+var weights = map[string]float64{"W1": 24, "W2": 22, "W3": 14, "W4": 40, "W5": 28, "W6": 15, "W7": 20, "W8": 26, "W9": 28, "W10": 12}
 
 // budgetOf is what the first of the workloads that are still to run may take of the time that is left.
 func (s scale) budgetOf(left []workload, elapsed time.Duration) time.Duration {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// workload is one of the nine; its groups are measured one after the other.
+// workload is one of the ten; its groups are measured one after the other.
 type workload struct {
 	id, title string
 	groups    func(e *env) []group
@@ -29,7 +29,7 @@ type variant struct {
 }
 
 func workloads() []workload {
-	return []workload{workload1(), workload2(), workload3(), workload4(), workload5(), workload6(), workload7(), workload8(), workload9()}
+	return []workload{workload1(), workload2(), workload3(), workload4(), workload5(), workload6(), workload7(), workload8(), workload9(), workload10()}
 }
 
 // run measures in rounds, A B C, B C A, C A B: what drifts on the machine meets all alike. No round but the first of a group

@@ -93,10 +93,10 @@ func (l *life) execution(rt *rapid.T) (id uuid.UUID, number int) {
 func (l *life) enqueue(rt *rapid.T) {
 	l.forward(rt, time.Second) // so that ids sort like the model's tasks
 	r := modelRequest{
-		active:  rapid.SampledFrom([]string{"", "a", "b"}).Draw(rt, "active"),
-		window:  rapid.SampledFrom([]string{"", "v", "w"}).Draw(rt, "window"),
+		active:  rapid.SampledFrom([]string{"", "a", "a", "b"}).Draw(rt, "active"),
+		window:  rapid.SampledFrom([]string{"", "", "v", "w"}).Draw(rt, "window"),
 		payload: rapid.SampledFrom([]string{"1", "2"}).Draw(rt, "payload"),
-		max:     rapid.IntRange(1, 2).Draw(rt, "max attempts"),
+		max:     rapid.SampledFrom([]int{1, 1, 2}).Draw(rt, "max attempts"),
 	}
 	unique := rapid.Bool().Draw(rt, "unique")
 	p := request{TaskName: "send", Payload: json.RawMessage(r.payload), MaxAttempts: &r.max, Namespace: &l.e.ns}
