@@ -131,7 +131,7 @@ func (c *Client) batch(requests []Request, options BatchOptions) (gen.EnqueueMan
 			return gen.EnqueueManyParams{}, fmt.Errorf("item %d: %w", i+1, errNoWait)
 		}
 		items[i] = item{
-			TaskName: r.TaskName, Payload: r.Payload, Queue: r.Queue, Priority: r.Priority, RunAfter: optional(r.RunAfter), Delay: span(r.Delay),
+			TaskName: r.TaskName, Payload: r.Payload, Queue: r.Queue, Priority: r.Priority, RunAfter: start(r.RunAfter), Delay: span(r.Delay),
 			ActiveKey: r.ActiveKey, WindowKey: r.WindowKey, WindowLength: span(r.Window), MaxAttempts: r.MaxAttempts,
 			Backoff: span(r.Backoff), MaxBackoff: span(r.MaxBackoff), Timeout: span(r.Timeout), Lease: span(r.Lease),
 			ResourceKeys: r.ResourceKeys, Metadata: r.Metadata, Unique: r.Unique,

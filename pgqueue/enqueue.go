@@ -87,7 +87,7 @@ func (c *Client) try(ctx context.Context, db gen.DB, r Request) (gen.Receipt, er
 	}
 	p := gen.TryEnqueueParams{
 		TaskName: r.TaskName, Payload: r.Payload, Queue: optional(r.Queue), Priority: r.Priority,
-		RunAfter: optional(r.RunAfter), Delay: optional(r.Delay),
+		RunAfter: start(r.RunAfter), Delay: optional(r.Delay),
 		ActiveKey: optional(r.ActiveKey), WindowKey: optional(r.WindowKey), WindowLength: optional(r.Window),
 		MaxAttempts: optional(r.MaxAttempts), Backoff: optional(r.Backoff), MaxBackoff: optional(r.MaxBackoff),
 		Timeout: optional(r.Timeout), Lease: optional(r.Lease),
@@ -126,14 +126,52 @@ func (r Request) check() error {
 			return invalidArgument("resource key is not valid text: %q", k)
 		}
 	}
+	if err := r.checkNumbers(); err != nil {
+		return err
+	}
 	if err := checkJSON("payload", r.Payload); err != nil {
 		return err
 	}
 	return checkJSON("metadata", r.Metadata)
 }
 
+// checkNumbers finds what would be cut off or wrapped around on its way to the database.
+func (r Request) checkNumbers() error {
+	if r.Window%time.Microsecond != 0 {
+		return &Error{Code: "PQ007", Message: fmt.Sprintf("invalid_window: window_length is %s, it must be in whole milliseconds", r.Window), err: ErrInvalidWindow}
+	}
+	for _, d := range []struct {
+		what   string
+		length time.Duration
+	}{{"backoff", r.Backoff}, {"max_backoff", r.MaxBackoff}, {"timeout", r.Timeout}, {"lease", r.Lease}} {
+		if d.length%time.Microsecond != 0 {
+			return invalidArgument("%s is %s, it must be in whole milliseconds", d.what, d.length)
+		}
+	}
+	if year := r.RunAfter.UTC().Year(); year < 1 || year > 9999 {
+		return invalidArgument("run_after is in the year %d, it must be from 1 to 9999", year)
+	}
+	if r.Priority != nil && int64(*r.Priority) != int64(int32(*r.Priority)) {
+		return invalidArgument("priority is %d, it must be from -100 to 100", *r.Priority)
+	}
+	if int64(r.MaxAttempts) != int64(int32(r.MaxAttempts)) {
+		return invalidArgument("max_attempts is %d, it must be from 1 to 10000", r.MaxAttempts)
+	}
+	return nil
+}
+
 func invalidArgument(format string, args ...any) error {
 	return &Error{Code: "22023", Message: fmt.Sprintf(format, args...), err: ErrInvalidArgument}
+}
+
+// start cuts an instant to microseconds, which is what the database keeps. In the text of a batch the server would round it, and a
+// window key would stand for another request than in a call of its own.
+func start(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return &t
 }
 
 func optional[T comparable](v T) *T {

@@ -10,7 +10,8 @@ import (
 
 func hasNUL(s string) bool { return strings.IndexByte(s, 0) >= 0 }
 
-// checkJSON refuses what PostgreSQL's jsonb cannot hold: bad syntax, U+0000, lone surrogates, bytes that are not UTF-8.
+// checkJSON refuses what PostgreSQL's jsonb cannot hold: bad syntax, U+0000, lone surrogates, bytes that are not UTF-8, numbers
+// beyond numeric.
 func checkJSON(what string, text json.RawMessage) error {
 	if text == nil {
 		return nil
@@ -24,7 +25,54 @@ func checkJSON(what string, text json.RawMessage) error {
 	if bad := badEscape(text); bad != "" {
 		return invalidArgument("%s has %s, which PostgreSQL's JSON cannot hold", what, bad)
 	}
+	if bad := badNumber(text); bad != nil {
+		return invalidArgument("%s has the number %s, which PostgreSQL's JSON cannot hold", what, clip(bad))
+	}
 	return nil
+}
+
+// badNumber returns the first number in valid JSON text that is too large or too fine for PostgreSQL's numeric, or nil.
+func badNumber(text []byte) []byte {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case c == '-' || c >= '0' && c <= '9':
+			end := i + 1
+			for end < len(text) && strings.IndexByte("0123456789+-.eE", text[end]) >= 0 {
+				end++
+			}
+			if !fitsNumeric(string(text[i:end])) {
+				return text[i:end]
+			}
+			i = end - 1
+		}
+	}
+	return nil
+}
+
+// fitsNumeric knows the limits of numeric: 131,072 digits before the point and 16,383 after it.
+func fitsNumeric(number string) bool {
+	const mostBefore, mostAfter, mostExponent = 131072, 16383, 1<<30 - 2
+	number = strings.TrimPrefix(number, "-")
+	exponent := 0
+	if e := strings.IndexAny(number, "eE"); e >= 0 {
+		var err error
+		if exponent, err = strconv.Atoi(number[e+1:]); err != nil || exponent > mostExponent || exponent < -mostExponent {
+			return false
+		}
+		number = number[:e]
+	}
+	integer, fraction, _ := strings.Cut(number, ".")
+	if len(fraction)-exponent > mostAfter {
+		return false
+	}
+	digits := strings.TrimLeft(integer+fraction, "0")
+	return digits == "" || len(digits)-len(fraction)+exponent <= mostBefore
 }
 
 // badEscape returns the first escape in valid JSON text that jsonb refuses, or "".

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string) error {
 		total.broken = err != nil
 		if err != nil || len(s.findings) > 0 {
 			total.write(os.Stdout)
-			return errors.Join(err, errFound)
+			return cmp.Or(err, errFound)
 		}
 		if !o.long || time.Since(begin) >= o.duration {
 			break
