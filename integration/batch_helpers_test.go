@@ -54,15 +54,6 @@ func (i batchItem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// items are requests as enqueue_unique would take them.
-func items(requests ...request) []batchItem {
-	all := make([]batchItem, len(requests))
-	for i, r := range requests {
-		all[i] = batchItem{r, r.ActiveKey == nil && r.WindowKey == nil}
-	}
-	return all
-}
-
 type batchOption func(*gen.EnqueueManyParams)
 
 func continueOnConflict(p *gen.EnqueueManyParams) { p.ContinueOnConflict = ptr(true) }

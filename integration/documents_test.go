@@ -109,7 +109,7 @@ func compareOrUpdate(t *testing.T, path, want string) {
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil && !(*updateDocuments && os.IsNotExist(err)) {
+	if err != nil && (!*updateDocuments || !os.IsNotExist(err)) {
 		t.Fatal(err)
 	}
 	return string(text)

@@ -273,7 +273,7 @@ func (l *life) snoozeOne(rt *rapid.T) {
 func (l *life) retryOne(rt *rapid.T) {
 	id := l.anyTask(rt)
 	got, err := gen.Retry(l.ctx, l.e.pool, gen.RetryParams{TaskID: id, Namespace: &l.e.ns})
-	code, holds, holder := l.model.retry(l.task(id))
+	code, holds, holder := l.retry(l.task(id))
 	if codeOf(err) != code || code == "" && show(got) != show(gen.Retried{TaskID: id, HoldsKey: holds, KeyHolderID: holder}) {
 		rt.Fatalf("retry: %s, %v, want %q, %s, %s", show(got), err, code, show(holds), show(holder))
 	}
@@ -282,7 +282,7 @@ func (l *life) retryOne(rt *rapid.T) {
 func (l *life) discardOne(rt *rapid.T) {
 	id := l.anyTask(rt)
 	err := gen.Discard(l.ctx, l.e.pool, gen.DiscardParams{TaskID: id, Namespace: &l.e.ns})
-	if want := l.model.discard(l.task(id)); codeOf(err) != want {
+	if want := l.discard(l.task(id)); codeOf(err) != want {
 		rt.Fatalf("discard: %v, want %q", err, want)
 	}
 }
@@ -290,14 +290,14 @@ func (l *life) discardOne(rt *rapid.T) {
 func (l *life) cancelOne(rt *rapid.T) {
 	id := l.anyTask(rt)
 	got, err := gen.Cancel(l.ctx, l.e.pool, gen.CancelParams{TaskID: id, Namespace: &l.e.ns})
-	if code, status := l.model.cancel(l.task(id)); codeOf(err) != code || code == "" && got != status {
+	if code, status := l.cancel(l.task(id)); codeOf(err) != code || code == "" && got != status {
 		rt.Fatalf("cancel: %s, %v, want %s, %q", got, err, status, code)
 	}
 }
 
 func (l *life) reapAll(rt *rapid.T) {
 	got, err := gen.ReapLost(l.ctx, l.e.pool, gen.ReapLostParams{Namespace: &l.e.ns})
-	if want := l.model.reap(); err != nil || got != want {
+	if want := l.reap(); err != nil || got != want {
 		rt.Fatalf("reap_lost: %s, %v, want %s", show(got), err, show(want))
 	}
 }
@@ -306,7 +306,7 @@ func (l *life) pruneAll(rt *rapid.T) {
 	none := time.Duration(0)
 	got, err := gen.Prune(l.ctx, l.e.pool, gen.PruneParams{
 		Retention: &none, DiscardedRetention: &none, FailedRetention: &none, LostRetention: &none, Namespace: &l.e.ns})
-	if want := l.model.prune(); err != nil || got.Tasks != want.Tasks || got.Windows != want.Windows {
+	if want := l.prune(); err != nil || got.Tasks != want.Tasks || got.Windows != want.Windows {
 		rt.Fatalf("prune: %s, %v, want %s", show(got), err, show(want))
 	}
 }

@@ -53,7 +53,7 @@ func TestExplain(t *testing.T) {
 	if server := new(pgconn.PgError); !errors.As(err, &server) {
 		t.Errorf("the server's error is lost in %v", err)
 	}
-	failed.PgError.Position = 0
+	failed.Position = 0
 	if err := explain(failed); !strings.Contains(err.Error(), "003_more.sql") {
 		t.Errorf("the error is %q, want it to name the migration", err)
 	}

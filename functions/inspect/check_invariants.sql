@@ -61,4 +61,3 @@ end
 $$;
 comment on function pgqueue.check_invariants(text) is
 'Looks for rows that must not exist, such as two pending tasks of one active key. No row means that all is well. It reads every task. namespace: default all.';
-revoke all on function pgqueue.check_invariants(text) from public;

@@ -65,4 +65,3 @@ end
 $$;
 comment on function pgqueue.explain_key(text, text, text, text) is
 'Who holds a key, since when, in what state, and what would free it: one row for active_key and one for window_key, of those that are given. active_key: an explicit key, or a derived one from unique_key. Takes no row lock. namespace: default ''default''.';
-revoke all on function pgqueue.explain_key(text, text, text, text) from public;

@@ -16,4 +16,3 @@ end
 $$;
 comment on function pgqueue.get_task(uuid, text) is
 'The task with this id, or no row when it does not exist (or was pruned).';
-revoke all on function pgqueue.get_task(uuid, text) from public;

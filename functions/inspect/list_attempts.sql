@@ -17,4 +17,3 @@ end
 $$;
 comment on function pgqueue.list_attempts(uuid, text) is
 'The attempts of a task that did not succeed, oldest first.';
-revoke all on function pgqueue.list_attempts(uuid, text) from public;

@@ -35,4 +35,3 @@ end
 $$;
 comment on function pgqueue.queue_stats(text) is
 'Counts the tasks of a namespace by queue and state, with the time since which the longest waiting task is due. It reads every task of the namespace.';
-revoke all on function pgqueue.queue_stats(text) from public;

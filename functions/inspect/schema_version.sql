@@ -12,4 +12,3 @@ end
 $$;
 comment on function pgqueue.schema_version() is
 'Number of the newest migration that this database has.';
-revoke all on function pgqueue.schema_version() from public;

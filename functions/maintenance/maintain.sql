@@ -20,4 +20,3 @@ end
 $$;
 comment on function pgqueue.maintain(interval, interval, integer, text) is
 'One bounded round of all maintenance: reap_lost, then prune with release_stale. Safe from every worker and from pg_cron at once. retention: as in prune; failed_retention: for FAILED and LOST tasks, default null, which keeps them. max_tasks: for each step, defaults of the steps. namespace: default all. Errors: 22023 bad argument.';
-revoke all on function pgqueue.maintain(interval, interval, integer, text) from public;

@@ -22,4 +22,3 @@ end
 $$;
 comment on procedure pgqueue.maintain_all(interval, interval, integer, text) is
 'Runs maintain until nothing is left to do, and commits after each batch: for psql and pg_cron, as a statement of its own (call pgqueue.maintain_all()). What is done stays done when statement_timeout ends it. batch: tasks in a batch, default 1000. The others as in maintain.';
-revoke all on procedure pgqueue.maintain_all(interval, interval, integer, text) from public;

@@ -80,4 +80,3 @@ comment on function pgqueue.prune(interval, interval, interval, interval, intege
 'Deletes settled tasks with their attempts, expired windows and stale locks, in one bounded batch; call it until it returns fewer tasks than max_tasks. Pending tasks are never deleted, and open windows outlive their tasks.
 retention: age since the end for SUCCESSFUL tasks; default 7 days. discarded_retention: for DISCARDED ones; default retention. failed_retention, lost_retention: for FAILED and LOST ones; default null, which keeps them.
 max_tasks: default 10000. after: begin after this task, the last_id of the batch before, which spares the walk over kept rows; default from the oldest on. namespace: default all; give one with after. Waits for no lock: rows that others hold are passed over, so two at once do no harm. Errors: 22023 bad argument.';
-revoke all on function pgqueue.prune(interval, interval, interval, interval, integer, uuid, text) from public;

@@ -74,4 +74,3 @@ $$;
 comment on function pgqueue.reap_lost(integer, text) is
 'Takes back the tasks of workers whose lease has expired: READY again while attempts are left (the active key stays held), LOST on the last (the key is free), DISCARDED when they were asked to stop. Removes leases that have nothing running.
 max_tasks: at most so many in this call; default 1000. namespace: default all. Safe from many workers and from pg_cron at once: leases and tasks that others hold are passed over. Errors: 22023 bad argument.';
-revoke all on function pgqueue.reap_lost(integer, text) from public;

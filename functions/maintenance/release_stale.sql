@@ -64,4 +64,3 @@ $$;
 comment on function pgqueue.release_stale(integer, text) is
 'Deletes lock rows of active keys whose task is settled or gone, for keys that nobody asks for again. Hygiene only: an enqueue reads staleness from the task itself. Returns how many.
 max_keys: how many keys to look at per namespace, from a random one on; default 10000. namespace: default all. Waits for no lock. Errors: 22023 bad argument.';
-revoke all on function pgqueue.release_stale(integer, text) from public;

@@ -69,4 +69,3 @@ $$;
 comment on function pgqueue.adopt_pending(text, text) is
 'Takes active keys for pending tasks of a declared type that have none, because they were enqueued before the type was declared; oldest first. Returns each of them: adopted, or with the pending task that holds its key, so that every key with more than one pending task is reported, or with the reason why its payload gives no key. It can be run again: adopted tasks are left alone. namespace: default ''default''.
 Errors: 22023 when the type has no active_key_selector.';
-revoke all on function pgqueue.adopt_pending(text, text) from public;

@@ -34,4 +34,3 @@ end
 $$;
 comment on function pgqueue.cancel(uuid, text) is
 'Asks a RUNNING task to stop: its worker learns it at its next renewal, and the attempt then ends as DISCARDED instead of being tried again (SUCCESSFUL when it finishes first). A READY task is DISCARDED at once. Returns the status after the call. Errors: PQ008 unknown task, PQ009 the task is settled.';
-revoke all on function pgqueue.cancel(uuid, text) from public;

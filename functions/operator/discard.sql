@@ -29,4 +29,3 @@ end
 $$;
 comment on function pgqueue.discard(uuid, text) is
 'Closes a READY, FAILED or LOST task as DISCARDED; its active key is free. Errors: PQ008 unknown task, PQ009 the task is in another state (stop a RUNNING one with pgqueue.cancel).';
-revoke all on function pgqueue.discard(uuid, text) from public;

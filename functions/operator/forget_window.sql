@@ -19,4 +19,3 @@ end
 $$;
 comment on function pgqueue.forget_window(text, text, text) is
 'Ends a window early: the next enqueue with this window key is accepted as a new request. The task is not touched. Returns whether there was a window.';
-revoke all on function pgqueue.forget_window(text, text, text) from public;

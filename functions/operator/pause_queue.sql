@@ -23,4 +23,3 @@ end
 $$;
 comment on function pgqueue.pause_queue(text, text) is
 'Stops claims from a queue. Tasks that run go on, and enqueues are accepted. Pausing a paused queue changes nothing. Errors: 22023 bad name.';
-revoke all on function pgqueue.pause_queue(text, text) from public;

@@ -40,4 +40,3 @@ $$;
 comment on function pgqueue.reschedule(uuid, timestamptz, interval, integer, text) is
 'Changes when a READY task is due, and its priority. run_after or delay (from now on), not both; null keeps what there is. Returns when the task is due. A window key still compares with the request as it was enqueued.
 Errors: PQ008 unknown task, PQ009 the task is not READY, 22023 bad argument.';
-revoke all on function pgqueue.reschedule(uuid, timestamptz, interval, integer, text) from public;

@@ -21,4 +21,3 @@ end
 $$;
 comment on function pgqueue.resume_queue(text, text) is
 'Lets claims from a paused queue go on, and wakes workers that wait for it. Resuming a queue that is not paused changes nothing.';
-revoke all on function pgqueue.resume_queue(text, text) from public;

@@ -45,4 +45,3 @@ $$;
 comment on function pgqueue.retry(uuid, text) is
 'An operator''s order to run a FAILED, LOST or DISCARDED task again: READY at once, with at least one more attempt. It is not an enqueue and does not pass the uniqueness gate. A task that still holds its active key keeps it, and takes it again when it is free; when a newer pending task holds the key, this one runs beside it, and key_holder_id names the newer one.
 Errors: PQ008 unknown task, PQ009 the task is in another state. Nothing is changed then.';
-revoke all on function pgqueue.retry(uuid, text) from public;

@@ -73,4 +73,3 @@ continue_on_conflict: default false, the first refused item fails the whole call
 wait => false: see pgqueue.enqueue. namespace: default ''default''.
 
 Errors: those of pgqueue.enqueue; 22023 when items is not an array of objects with known members. Two batches never deadlock each other, but two transactions of several calls that take the same keys in different order may (40P01: run the transaction again).';
-revoke all on function pgqueue.enqueue_many(jsonb, boolean, boolean, text) from public;

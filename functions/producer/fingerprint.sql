@@ -25,4 +25,3 @@ $$;
 comment on function pgqueue.fingerprint(text, jsonb, text, integer, timestamptz, interval, text, text, text[], jsonb) is
 'What a window key compares: SHA-256 of the canonical JSON of task name, queue, priority, start as asked for, active key, window key, resource keys, payload and metadata. Two enqueues with one window key and different fingerprints are in conflict (PQ001).
 Defaults: queue ''default'', priority 0; the defaults of a declared type are not looked up. Policy (max_attempts, backoff, timeout, lease) and the window''s length are not part of it, nor are the members traceparent and tracestate of metadata; empty metadata is none.';
-revoke all on function pgqueue.fingerprint(text, jsonb, text, integer, timestamptz, interval, text, text, text[], jsonb) from public;

@@ -26,4 +26,3 @@ $$;
 comment on function pgqueue.pending_holder(text, text, text) is
 'The pending (READY or RUNNING) task that holds an active key, as the receipt that a duplicate would get; no row when the key is free. For information: the answer may be old when it arrives; to enqueue only once use enqueue_unique. Takes no row lock.
 active_key: an explicit one, or a derived one from unique_key. namespace: default ''default''.';
-revoke all on function pgqueue.pending_holder(text, text, text) from public;

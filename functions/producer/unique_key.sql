@@ -23,4 +23,3 @@ comment on function pgqueue.unique_key(text, jsonb, text, text) is
 'The active key that enqueue_unique derives when no key is given: SHA-256, as 64 hexadecimal digits, of the UTF-8 text of the canonical JSON [namespace, task name, queue, payload]. It may be given as active_key, with the same effect.
 Canonical JSON is the text of jsonb: object keys unique (the last wins) and sorted by length, then by bytes; one space after each comma and colon; numbers keep their digits, so 1 and 1.0 differ, and an exponent is written out.
 queue: default the declared type''s, else ''default''. payload: default JSON null. namespace: default ''default''.';
-revoke all on function pgqueue.unique_key(text, jsonb, text, text) from public;

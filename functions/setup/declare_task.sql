@@ -66,4 +66,3 @@ queue, priority, max_attempts, backoff, max_backoff, timeout, lease: defaults of
 active_key_required: the caller must give active_key (PQ004 otherwise). active_key_selector: an SQL/JSON path over the payload that gives the key; ''$'' makes the whole payload the key, as unique_key does. A string is the key itself, a number or boolean its JSON text, an object or array the SHA-256 of its canonical JSON. Nothing or null: PQ004; an error, or more than one value: PQ005.
 window_key_required, window_key_selector: the same for the window key, with window_length. max_payload_bytes: size of the payload''s JSON text; default 1 MiB. namespace: default ''default''.
 Errors: 22023 and 22004 bad argument or selector, PQ007 bad window.';
-revoke all on function pgqueue.declare_task(text, text, integer, integer, interval, interval, interval, interval, boolean, text, boolean, text, interval, integer, text) from public;

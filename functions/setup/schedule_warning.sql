@@ -19,4 +19,3 @@ end
 $$;
 comment on function pgqueue.schedule_warning(text, text) is
 'What to know before a task type is enqueued by a schedule (pg_cron, cron): a sentence when the type is declared unique, or null when there is nothing to warn of.';
-revoke all on function pgqueue.schedule_warning(text, text) from public;

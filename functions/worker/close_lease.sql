@@ -40,4 +40,3 @@ $$;
 comment on function pgqueue.close_lease(uuid, uuid[], text) is
 'Ends a worker session and hands its unfinished tasks back: READY at once, the broken-off attempt not counted (DISCARDED when they were asked to stop). Returns how many; 0 for a lease that is gone.
 keep: ids of tasks that the worker is still at; the lease stays for them, and must be renewed and closed again. So a worker that lost the answer to a claim gives back what it does not know of. Default none.';
-revoke all on function pgqueue.close_lease(uuid, uuid[], text) from public;

@@ -35,4 +35,3 @@ $$;
 comment on function pgqueue.complete(uuid, integer, jsonb, text) is
 'Settles a task as SUCCESSFUL and frees its active key. lease_number: as claimed. result: any JSON value, kept with the task.
 Returns OK, or LEASE_LOST when the task has moved on to another execution or is settled: nothing was changed. The last execution of a LOST task may still write its outcome.';
-revoke all on function pgqueue.complete(uuid, integer, jsonb, text) from public;

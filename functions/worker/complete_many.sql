@@ -46,4 +46,3 @@ end
 $$;
 comment on function pgqueue.complete_many(uuid[], integer[], jsonb[], text) is
 'As complete, for many tasks in one statement. Returns the ids whose outcome was not written because their lease was lost; none when all went well. Errors: 22023 when the arrays differ in length.';
-revoke all on function pgqueue.complete_many(uuid[], integer[], jsonb[], text) from public;

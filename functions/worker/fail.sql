@@ -26,4 +26,3 @@ comment on function pgqueue.fail(uuid, integer, text, text, interval, boolean, t
 'Ends an attempt with an error. With attempts left the task goes back to READY, after retry_after or else its backoff (doubled with each attempt, plus or minus 10 %); on the last it is FAILED. discard => true, or an earlier cancel, makes it DISCARDED at once. The active key stays held while the task is READY.
 error, error_trace: kept with the attempt, the first 65,536 characters of each. lease_number: as claimed.
 Returns the new status, or result = LEASE_LOST when the task has moved on or is settled: nothing was changed. The last execution of a LOST task may write FAILED, it is not retried. Errors: 22023 negative retry_after.';
-revoke all on function pgqueue.fail(uuid, integer, text, text, interval, boolean, text) from public;

@@ -79,4 +79,3 @@ end
 $$;
 comment on function pgqueue.fail_many(uuid[], integer[], text[], text[], interval[], boolean[], text) is
 'As fail, for many tasks in one statement; the arrays are of one length, and optional ones may have null elements, and an empty error_trace is none. A task may stand in it once. Returns a row for each task in input order. Errors: 22023 when the arrays differ in length or a retry_after is negative.';
-revoke all on function pgqueue.fail_many(uuid[], integer[], text[], text[], interval[], boolean[], text) from public;

@@ -31,4 +31,3 @@ $$;
 comment on function pgqueue.open_lease(text, interval, text) is
 'Opens a worker session and returns its lease id. Every task claimed under it stays with it while the lease is renewed in time.
 worker: a name for people, 1 to 200 bytes. length: how long the worker may be silent, 100 ms to 30 days; default 30 seconds. Renew at a third of it. Errors: 22023 bad argument.';
-revoke all on function pgqueue.open_lease(text, interval, text) from public;

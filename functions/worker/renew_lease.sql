@@ -29,4 +29,3 @@ end
 $$;
 comment on function pgqueue.renew_lease(uuid, text) is
 'Renews a lease by its length: one row, however many tasks run under it. Returns renewed = false when the lease is gone (it expired and was reaped, or was closed): the worker then stops its tasks, their outcomes would be refused. A lease that expired but was not reaped yet is renewed. cancelled lists running tasks that were asked to stop.';
-revoke all on function pgqueue.renew_lease(uuid, text) from public;

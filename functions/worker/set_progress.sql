@@ -21,4 +21,3 @@ end
 $$;
 comment on function pgqueue.set_progress(uuid, integer, jsonb, text) is
 'Stores how far a running task is: any JSON value, shown to people and kept when the task ends. It rewrites the task''s row, so write it seldom. Returns OK, or LEASE_LOST when the task has moved on: nothing was changed.';
-revoke all on function pgqueue.set_progress(uuid, integer, jsonb, text) from public;

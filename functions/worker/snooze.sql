@@ -29,4 +29,3 @@ end
 $$;
 comment on function pgqueue.snooze(uuid, integer, interval, text) is
 'Puts a running task back to READY, due after delay, without counting the attempt (DISCARDED when it was asked to stop). The active key stays held. Returns OK, or LEASE_LOST when the task has moved on: nothing was changed. Errors: 22023 bad delay.';
-revoke all on function pgqueue.snooze(uuid, integer, interval, text) from public;

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, names []string) error {
+func run(ctx context.Context, names []string) (err error) {
 	chosen, err := choose(names)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	tests := filepath.Join(dir, "integration.test")
 	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", tests, "./integration").CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tests: %w\n%s", err, out)
