@@ -11,9 +11,10 @@ import (
 // fetch claims tasks while there are free slots, never more than it can start at once, until ctx ends.
 func (w *Worker) fetch(ctx context.Context, wake *wake) {
 	looked := false // the last look found nothing
+	more := false   // the last claim got all that it asked for
 	failures := 0
 	for {
-		free := w.takeSlots(ctx)
+		free := w.takeSlots(ctx, more)
 		if free == 0 {
 			return
 		}
@@ -21,6 +22,7 @@ func (w *Worker) fetch(ctx context.Context, wake *wake) {
 		wake.reset()
 		s := w.currentSession()
 		tasks, err := w.claim(ctx, s, free)
+		more = len(tasks) == free
 		w.freeSlots(free - len(tasks))
 		for _, task := range tasks {
 			w.start(ctx, s, task)
@@ -60,14 +62,33 @@ func (w *Worker) fetch(ctx context.Context, wake *wake) {
 	}
 }
 
-// takeSlots waits for a free slot and takes all that are free. It returns 0 when ctx ends.
-func (w *Worker) takeSlots(ctx context.Context) int {
+// gatherTime is how long a claim may be put off so that it can be larger.
+const gatherTime = 2 * time.Millisecond
+
+// takeSlots waits for a free slot and takes all that are free. It returns 0 when ctx ends. A claim for one task costs nearly what one
+// for a hundred does; so while there is more to claim it waits a moment, until half of all slots are free.
+func (w *Worker) takeSlots(ctx context.Context, more bool) int {
 	select {
 	case w.slots <- struct{}{}:
 	case <-ctx.Done():
 		return 0
 	}
 	n := 1
+	if more {
+		timer := time.NewTimer(gatherTime)
+		defer timer.Stop()
+		for enough := false; !enough && n < cap(w.slots)/2; {
+			select {
+			case w.slots <- struct{}{}:
+				n++
+			case <-timer.C:
+				enough = true
+			case <-ctx.Done():
+				w.freeSlots(n)
+				return 0
+			}
+		}
+	}
 	for {
 		select {
 		case w.slots <- struct{}{}:

@@ -101,18 +101,26 @@ func (o *outcomes) write(ctx context.Context) {
 	}
 }
 
-// collect waits for an outcome and takes what else is there.
+// outcomeDelay is how long an outcome waits for others, to be written with them.
+const outcomeDelay = time.Millisecond
+
+// collect waits for an outcome and takes what else comes in a moment.
 func (o *outcomes) collect() (batch []outcome, end bool) {
-	for next := range o.pending {
-		if next.session == nil {
-			return batch, true
-		}
+	next := <-o.pending
+	timer := time.NewTimer(outcomeDelay)
+	defer timer.Stop()
+	for next.session != nil {
 		batch = append(batch, next)
-		if len(batch) == maxOutcomes || len(o.pending) == 0 {
-			break
+		if len(batch) == maxOutcomes {
+			return batch, false
+		}
+		select {
+		case next = <-o.pending:
+		case <-timer.C:
+			return batch, false
 		}
 	}
-	return batch, false
+	return batch, true
 }
 
 // persist repeats a write until it goes through, or could no longer count: after a lease's length without contact the tasks are
