@@ -3,6 +3,7 @@ package gen
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func encode(value any) any {
 			if d == nil {
 				return nil
 			}
-			s := strconv.FormatInt(d.Microseconds(), 10) + " microseconds"
+			s := Interval(*d)
 			return &s
 		})
 	case []json.RawMessage:
@@ -80,6 +81,16 @@ func encode(value any) any {
 		})
 	}
 	return value
+}
+
+// Interval is a duration as the text of an SQL interval. Not as a number of microseconds, of which PostgreSQL 14 reads 32 bits only.
+func Interval(d time.Duration) string {
+	sign, us := "", d.Microseconds()
+	if us < 0 {
+		sign, us = "-", -us
+	}
+	s := us / 1_000_000
+	return fmt.Sprintf("%s%02d:%02d:%02d.%06d", sign, s/3600, s/60%60, s%60, us%1_000_000)
 }
 
 func each[T, U any](in []T, convert func(T) U) []U {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -363,4 +364,17 @@ func TestLongDurations(t *testing.T) {
 			t.Errorf("policy: %s", found.Policy)
 		}
 	})
+}
+
+// Every server reads the text of every duration.
+func TestInterval(t *testing.T) {
+	conn := pgtest.New(t).Conn(t)
+	for _, d := range []time.Duration{0, 1, 999, time.Microsecond, -time.Microsecond, time.Second - 1, time.Minute, 36 * time.Minute, 24 * time.Hour,
+		-90*time.Hour - time.Millisecond, 87600*time.Hour + 123456*time.Microsecond, math.MaxInt64, math.MinInt64} {
+		var us int64
+		err := conn.QueryRow(t.Context(), "select (extract(epoch from $1::text::interval) * 1000000)::bigint", gen.Interval(d)).Scan(&us)
+		if err != nil || us != d.Microseconds() {
+			t.Errorf("%s is %q, read as %d microseconds, %v", d, gen.Interval(d), us, err)
+		}
+	}
 }

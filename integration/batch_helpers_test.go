@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -48,7 +47,7 @@ func (i batchItem) MarshalJSON() ([]byte, error) {
 	for name, length := range map[string]*time.Duration{"delay": i.Delay, "window_length": i.WindowLength, "backoff": i.Backoff,
 		"max_backoff": i.MaxBackoff, "timeout": i.Timeout, "lease": i.Lease} {
 		if length != nil {
-			members[name] = fmt.Sprintf("%d microseconds", length.Microseconds())
+			members[name] = gen.Interval(*length)
 		}
 	}
 	return json.Marshal(members)

@@ -118,7 +118,7 @@ type item struct {
 type span time.Duration
 
 func (s span) MarshalJSON() ([]byte, error) {
-	return json.Marshal(fmt.Sprintf("%d microseconds", time.Duration(s).Microseconds()))
+	return json.Marshal(gen.Interval(time.Duration(s)))
 }
 
 func (c *Client) batch(requests []Request, options BatchOptions) (gen.EnqueueManyParams, error) {

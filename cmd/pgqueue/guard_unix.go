@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"sync"
 	"syscall"
@@ -60,3 +62,22 @@ func (g *guard) tell(what string, group int) error {
 }
 
 func (g *guard) close() error { return errors.Join(g.in.Close(), g.cmd.Wait()) }
+
+// gateScript begins its command when it is told so, and never when who would tell it is dead.
+const gateScript = `read -r go <&3 && exec 3<&- && exec sh -c "$1"`
+
+// gatedShell makes a shell command that waits, once started, until open is called: so the guard knows its group before it does anything.
+// started releases what only the new process needs.
+func gatedShell(ctx context.Context, command string) (cmd *exec.Cmd, started, open func() error, err error) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make the command's gate: %w", err)
+	}
+	cmd = exec.CommandContext(ctx, "sh", "-c", gateScript, "sh", command)
+	cmd.ExtraFiles = []*os.File{in}
+	open = func() error {
+		_, err := fmt.Fprintln(out, "go")
+		return errors.Join(err, out.Close())
+	}
+	return cmd, in.Close, open, nil
+}

@@ -86,7 +86,10 @@ func (r *runner) run(ctx context.Context, t *task) error {
 
 // command runs the shell until it has ended, and whatever it has left running in its process group.
 func (r *runner) command(ctx context.Context, t *task, stdout *capture, stderr *tail) (*os.ProcessState, error) {
-	cmd := exec.CommandContext(ctx, "sh", "-c", r.options.command)
+	cmd, started, open, err := gatedShell(ctx, r.options.command)
+	if err != nil {
+		return nil, err
+	}
 	cmd.Env = append(os.Environ(),
 		"PGQUEUE_TASK_ID="+t.ID.String(),
 		"PGQUEUE_TASK_NAME="+t.Name,
@@ -113,7 +116,12 @@ func (r *runner) command(ctx context.Context, t *task, stdout *capture, stderr *
 		return signalGroup(cmd.Process, syscall.SIGTERM)
 	}
 	cmd.WaitDelay = killGrace
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	if closeErr := started(); closeErr != nil {
+		r.app.log.Warn("the command's gate", "error", closeErr)
+	}
+	if err != nil {
+		_ = open() // nobody waits at the gate
 		if errors.Is(err, syscall.E2BIG) {
 			return nil, fmt.Errorf("the metadata has %d bytes, too many for an environment variable: %w", len(t.Metadata), err)
 		}
@@ -122,7 +130,10 @@ func (r *runner) command(ctx context.Context, t *task, stdout *capture, stderr *
 	if err := r.guard.add(cmd.Process.Pid); err != nil {
 		r.app.log.Warn("the command would outlive a worker that is killed", "task", t.ID, "error", err)
 	}
-	err := cmd.Wait()
+	if err := open(); err != nil && !errors.Is(err, syscall.EPIPE) { // EPIPE: it was stopped before it began
+		r.app.log.Warn("the command's gate", "error", err)
+	}
+	err = cmd.Wait()
 	select {
 	case at := <-stopped:
 		for groupAlive(cmd.Process) && time.Since(at) < killGrace {
