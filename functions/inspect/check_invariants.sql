@@ -25,14 +25,19 @@ begin
 		select v_namespace, 'a pending task holds its active key', t.id,
 			format('its key %s points to %s', encode(t.lock_key, 'hex'), coalesce(l.task_id::text, 'no task'))
 		from pgqueue.task t
-		left join pgqueue.unique_lock l on l.namespace = v_namespace and l.key = t.lock_key
+		-- limit 1: see _gate
+		left join lateral (
+			select u.task_id from pgqueue.unique_lock u where u.namespace = v_namespace and u.key = t.lock_key limit 1
+		) l on true
 		where t.namespace = v_namespace and t.status in ('READY', 'RUNNING') and t.lock_key is not null
 			and l.task_id is distinct from t.id
 		union all
 		select v_namespace, 'a key points to a task that was enqueued under it', t.id,
 			format('key %s points to it, its own is %s', encode(l.key, 'hex'), coalesce(encode(t.lock_key, 'hex'), 'none'))
 		from pgqueue.unique_lock l
-		join pgqueue.task t on t.namespace = v_namespace and t.id = l.task_id
+		cross join lateral (
+			select h.id, h.lock_key from pgqueue.task h where h.namespace = v_namespace and h.id = l.task_id limit 1
+		) t
 		where l.namespace = v_namespace and t.lock_key is distinct from l.key
 		union all
 		select v_namespace, 'claimable means READY', t.id, format('status %s, claimable %s', t.status, t.claimable)
@@ -42,7 +47,7 @@ begin
 		select v_namespace, 'a RUNNING task has a lease', t.id, format('lease %s', coalesce(t.lease_id::text, 'none'))
 		from pgqueue.task t
 		where t.namespace = v_namespace and t.status = 'RUNNING'
-			and not exists (select from pgqueue.lease l where l.namespace = v_namespace and l.id = t.lease_id)
+			and (select l.id from pgqueue.lease l where l.namespace = v_namespace and l.id = t.lease_id limit 1) is null
 		union all
 		select v_namespace, 'a task is finished when it is settled', t.id, format('status %s, finished_at %s', t.status, coalesce(t.finished_at::text, 'null'))
 		from pgqueue.task t
