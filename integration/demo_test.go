@@ -47,7 +47,7 @@ func TestDemoCommand(t *testing.T) {
 	t.Run("own server", func(t *testing.T) {
 		t.Parallel()
 		if _, err := devserver.FindPrograms(); err != nil {
-			t.Skipf("the demo has no server to start: %v", err)
+			t.Fatalf("the demo has no server to start: %v", err)
 		}
 		stdout, _ := runDemo(t, program, nil, "--limit", "600")
 		if !demoLine.MatchString(stdout) {

@@ -25,7 +25,7 @@ begin
 		select v_namespace, 'a pending task holds its active key', t.id,
 			format('its key %s points to %s', encode(t.lock_key, 'hex'), coalesce(l.task_id::text, 'no task'))
 		from pgqueue.task t
-		-- limit 1: see _gate
+		-- limit 1 keeps the planner, which may know nothing of the tables yet, from a join that reads them whole.
 		left join lateral (
 			select u.task_id from pgqueue.unique_lock u where u.namespace = v_namespace and u.key = t.lock_key limit 1
 		) l on true
