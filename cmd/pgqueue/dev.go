@@ -26,7 +26,7 @@ It runs the PostgreSQL programs of this machine, on a private socket, as an
 unprivileged user when you are root. PGBIN names the folder of the programs where
 they are not found, PGQUEUE_DEV_DIR the folder of the data.`,
 		Example: `  pgqueue dev
-  PGQUEUE_DEV_DIR=/tmp/scratch pgqueue dev`,
+  PGQUEUE_DEV_DIR=./scratch pgqueue dev`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.databaseURL != "" {

@@ -7,9 +7,9 @@ volatile
 as $$
 begin
 	perform from pgqueue.task t where t.namespace = p_namespace and t.id = p_id for share nowait;
-	raise exception using errcode = 'PQXXX', message = 'probe done';
+	raise exception using errcode = 'PQP00', message = 'probe done';
 exception
-	when sqlstate 'PQXXX' or lock_not_available then
+	when sqlstate 'PQP00' or lock_not_available then
 		-- Locked by us: unchanged. Refused: another transaction is writing it, and the last committed row is the one we saw.
 		return false;
 	when serialization_failure then

@@ -6,9 +6,9 @@ volatile
 as $$
 begin
 	perform from pgqueue.unique_window w where w.namespace = p_namespace and w.key = p_key for share nowait;
-	raise exception using errcode = 'PQXXX', message = 'probe done';
+	raise exception using errcode = 'PQP00', message = 'probe done';
 exception
-	when sqlstate 'PQXXX' or lock_not_available then
+	when sqlstate 'PQP00' or lock_not_available then
 		return false;
 	when serialization_failure then
 		return true;

@@ -83,7 +83,7 @@ var All = []Mutation{
 	},
 	{
 		Name:  "probe that keeps its lock",
-		Edits: []Edit{{"_probe_task", "raise exception using errcode = 'PQXXX', message = 'probe done';", "return false;"}},
+		Edits: []Edit{{"_probe_task", "raise exception using errcode = 'PQP00', message = 'probe done';", "return false;"}},
 		Tests: "TestI2_",
 	},
 	{
