@@ -84,7 +84,7 @@ var functionRules = map[string]string{
 		select format('%s: %s', signature, c[1]) from function, regexp_matches(prosrc, 'errcode = ''(\w+)''', 'g') c
 		where public and obj_description(oid, 'pg_proc') !~ c[1]`,
 	"parameter names of public functions are plain": functionsSQL + `
-		select format('%s: %s', signature, a) from function, unnest(parameters) a where public and a !~ '^[a-z]([a-z_]*[a-z])?$' or public and a ~ '^[pv]_'`,
+		select format('%s: %s', signature, a) from function, unnest(parameters) a where public and (a !~ '^[a-z]([a-z_]*[a-z])?$' or a ~ '^[pv]_')`,
 	"every parameter has a name": functionsSQL + `
 		select signature from function where pronargs > 0 and (parameters is null or '' = any (parameters))`,
 	"parameters of internal functions begin with p_": functionsSQL + `
@@ -137,8 +137,8 @@ var bodyRules = map[string]string{
 		select f.signature from function f, regexp_matches(f.prosrc, '\m(update pgqueue\.(?:(?!\mwhere\M|\mfrom\M|;).)*)', 'g') c, function g
 		where g.provolatile = 'v' and c[1] ~ ('pgqueue\.' || g.name || '\(')`,
 	"advisory locks and notifications are for public functions, and what they call directly": functionsSQL + `
-			select f.signature from function f where not f.public and f.prosrc ~ '\mpg_(notify|(try_)?advisory)'
-				and (f.prosrc ~ 'pg_notify' or exists (select from function g where not g.public and g.prosrc ~ ('pgqueue\.' || f.name || '\(')))`,
+		select f.signature from function f where not f.public and f.prosrc ~ '\mpg_(notify|(try_)?advisory)'
+			and (f.prosrc ~ 'pg_notify' or exists (select from function g where not g.public and g.prosrc ~ ('pgqueue\.' || f.name || '\(')))`,
 	"nobody looks at the name of a constraint or a table": functionsSQL + `
 		select f.signature from function f where f.prosrc ~ '(constraint_name|table_name)\M' and f.prosrc ~ 'get stacked diagnostics'`,
 }
